@@ -1,0 +1,91 @@
+"""What is passed first to all that takes time: where to tell, and when to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sojourn.core.errors import Cancelled, Transient
+from sojourn.core.events import Emit, Event, Note, Progress, StepEnded, StepStarted, Warned
+
+__all__ = ["Context"]
+
+
+def _ignore(_: Event) -> None:
+    pass
+
+
+class Context:
+    """Carries events out, and cancellation and a deadline in.
+
+    `deadline` is a `time.monotonic()` value. A context made by `within` shares the cancellation
+    of the one it came from.
+    """
+
+    def __init__(
+        self,
+        emit: Emit = _ignore,
+        *,
+        deadline: float = float("inf"),
+        cancelled: threading.Event | None = None,
+    ) -> None:
+        self.emit = emit
+        self.deadline = deadline
+        self.cancelled = cancelled or threading.Event()
+
+    def within(self, seconds: float) -> Context:
+        """The same, with at most this long to go."""
+        deadline = min(self.deadline, time.monotonic() + seconds)
+        return Context(self.emit, deadline=deadline, cancelled=self.cancelled)
+
+    def shielded(self) -> Context:
+        """The same, but deaf to cancellation: for cleaning up after one."""
+        return Context(self.emit, deadline=self.deadline)
+
+    def cancel(self) -> None:
+        """Wake whoever sleeps and stop whoever checks."""
+        self.cancelled.set()
+
+    def check(self) -> None:
+        """Raise if the user asked to stop, or the time is over."""
+        if self.cancelled.is_set():
+            raise Cancelled
+        if time.monotonic() > self.deadline:
+            raise Transient(
+                "It took longer than the time that it was given",
+                hint="Try again; it continues where it was.",
+            )
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, but wake and raise at once on cancellation or at the deadline."""
+        self.cancelled.wait(max(0.0, min(seconds, self.deadline - time.monotonic())))
+        self.check()
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Emit the start and the end of a piece of work."""
+        self.check()
+        self.emit(StepStarted(name))
+        start = time.monotonic()
+        error = ""
+        try:
+            yield
+        except BaseException as raised:
+            error = str(raised) or type(raised).__name__
+            raise
+        finally:
+            self.emit(StepEnded(name, round(time.monotonic() - start, 3), error))
+
+    def progress(self, step: str, done: int, total: int, unit: str = "bytes") -> None:
+        """Tell how far a transfer is."""
+        self.emit(Progress(step, done, total, unit))
+
+    def note(self, message: str) -> None:
+        """Tell something worth knowing."""
+        self.emit(Note(message))
+
+    def warn(self, message: str) -> None:
+        """Tell something that the user may want to act on."""
+        self.emit(Warned(message))

@@ -1,0 +1,48 @@
+"""The variables that a script sees."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping
+
+from sojourn.core.errors import Problem
+
+__all__ = ["environment_problems", "resolve_environment"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_GLOB = re.compile(r"[A-Za-z0-9_*?\[\]!-]+")
+_FROM_LAUNCHER = ("CI", "CI_*", "GITHUB_*", "BITBUCKET_*", "CML_*", "REPO_TOKEN")
+
+
+def environment_problems(environment: Mapping[str, str]) -> Iterator[Problem]:
+    """What is wrong with a task's environment, a problem a variable."""
+    for name, value in environment.items():
+        path = f"environment.{name}"
+        if not isinstance(name, str) or not isinstance(value, str):
+            yield Problem(path, f"names and values must be strings, not {value!r}")
+        elif _NAME.fullmatch(name):
+            if "\0" in value:
+                yield Problem(path, "a value cannot contain a NUL character")
+        elif not _GLOB.fullmatch(name):
+            yield Problem(
+                path, "a name has letters, digits and underscores, and does not start with a digit"
+            )
+        elif value:
+            yield Problem(path, "a name with a glob imports local variables: leave its value empty")
+
+
+def resolve_environment(environment: Mapping[str, str], local: Mapping[str, str]) -> dict[str, str]:
+    """Fill in what a task imports from the launcher's own variables.
+
+    An empty value takes the local variable of that name (none there: it stays empty); a glob with
+    an empty value takes all matches; CI variables are always taken. What the user wrote wins.
+    """
+    resolved = {}
+    for pattern in (*_FROM_LAUNCHER, *(name for name, value in environment.items() if not value)):
+        matches = fnmatch.filter(local, pattern)
+        resolved.update({name: local[name] for name in matches if _NAME.fullmatch(name)})
+    for name, value in environment.items():
+        if _NAME.fullmatch(name) and (value or name not in resolved):
+            resolved[name] = value
+    return resolved

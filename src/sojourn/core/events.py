@@ -1,0 +1,108 @@
+"""Anything that happened, as typed data; front ends turn events into words.
+
+The JSON form of each (`to_dict`) is the documented schema of `--json`: its `type` is the class's
+name in kebab case. Fields may be added, never renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = [
+    "CloudEvent",
+    "Emit",
+    "Event",
+    "LogLine",
+    "Note",
+    "Progress",
+    "StatusChanged",
+    "StepEnded",
+    "StepStarted",
+    "Warned",
+]
+
+
+@dataclass(frozen=True)
+class Event:
+    """The base of all events."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON lines."""
+        kebab = re.sub(r"(?<!^)(?=[A-Z])", "-", type(self).__name__).lower()
+        return {"type": kebab, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class StepStarted(Event):
+    """Work that may take a while has begun."""
+
+    step: str
+
+
+@dataclass(frozen=True)
+class StepEnded(Event):
+    """The work is over; `error` is empty if it went well."""
+
+    step: str
+    seconds: float
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Progress(Event):
+    """How far a transfer is. `total` is -1 while it is not known."""
+
+    step: str
+    done: int
+    total: int
+    unit: str = "bytes"
+
+
+@dataclass(frozen=True)
+class Note(Event):
+    """Something worth knowing."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Warned(Event):
+    """Something that the user may want to act on; nothing was lost."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class StatusChanged(Event):
+    """A task went from one state to another."""
+
+    id: str
+    state: str
+    reason: str = ""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
+class LogLine(Event):
+    """A line that a script printed; `partial` if its end has not been printed yet."""
+
+    rank: int
+    attempt: int
+    time: str
+    text: str
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class CloudEvent(Event):
+    """Something that a scaler tells of itself: a machine started, was lost, could not be had."""
+
+    time: str
+    code: str
+    description: str
+
+
+Emit = Callable[[Event], None]

@@ -1,0 +1,87 @@
+"""Which files are transferred: exclude patterns in the manner of rclone.
+
+A pattern that starts with `/` is anchored at the workdir, others match at any depth. `*` and `?`
+stay within one name, `**` crosses folders, `[ab]` and `{one,two}` choose. A pattern that matches
+a folder excludes all that is in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sojourn.core.errors import InvalidInput
+
+__all__ = ["ALWAYS_EXCLUDED", "Filters"]
+
+ALWAYS_EXCLUDED = ("/main.tf", "/terraform.tfstate*", "/.terraform**", ".sojourn-*.part")
+"""Terraform's own files and our half-written ones are never transferred."""
+
+
+class Filters:
+    """Compiled exclude patterns; `/`-separated paths relative to the workdir go in."""
+
+    def __init__(self, exclude: Iterable[str] = ()) -> None:
+        self.exclude = tuple(exclude)
+        expressions = [_translate(pattern) for pattern in (*ALWAYS_EXCLUDED, *self.exclude)]
+        self._match = re.compile("|".join(f"(?:{e})" for e in expressions), re.DOTALL).fullmatch
+
+    def excludes(self, path: str) -> bool:
+        """Whether a pattern matches this very path; of its folders `covers` knows."""
+        return self._match(path) is not None
+
+    def covers(self, path: str) -> bool:
+        """Whether this path or one of the folders above it is excluded."""
+        end = path.find("/")
+        while end >= 0:
+            if self.excludes(path[:end]):
+                return True
+            end = path.find("/", end + 1)
+        return self.excludes(path)
+
+
+def _translate(pattern: str) -> str:
+    anchored = pattern.startswith("/")
+    body = pattern.strip("/")
+    if not body:
+        raise InvalidInput("storage.exclude", f"{pattern!r} matches nothing; remove it")
+    try:
+        expression = _body(body)
+        re.compile(expression)
+    except (ValueError, re.error) as error:
+        raise InvalidInput("storage.exclude", f"{pattern!r} is malformed: {error}") from error
+    return expression if anchored else f"(?:.*/)?{expression}"
+
+
+_TOKEN = re.compile(r"\*\*|\*|\?|\[(?:!|\^)?\]?[^\]]*\]|\\.|.", re.DOTALL)
+
+
+def _body(body: str) -> str:
+    out = []
+    depth = 0
+    for token in _TOKEN.findall(body):
+        if token == "**":
+            out.append(".*")
+        elif token == "*":
+            out.append("[^/]*")
+        elif token == "?":
+            out.append("[^/]")
+        elif len(token) > 2 and token[0] == "[":
+            negated = token[1] in "!^"
+            members = token[2 if negated else 1 : -1].replace("\\", "\\\\").replace("[", "\\[")
+            out.append(f"[^/{members}]" if negated else f"(?!/)[{members}]")
+        elif token == "[":
+            raise ValueError("a [ without its ]")
+        elif token == "{":
+            depth += 1
+            out.append("(?:")
+        elif token == "}" and depth:
+            depth -= 1
+            out.append(")")
+        elif token == "," and depth:
+            out.append("|")
+        else:
+            out.append(re.escape(token[1:] if len(token) == 2 else token))
+    if depth:
+        raise ValueError("a { without its }")
+    return "".join(out)

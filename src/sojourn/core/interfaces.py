@@ -1,0 +1,148 @@
+"""The whole system on one page: what a cloud has to implement, and nothing else.
+
+A cloud is an ordered list of resources. The engine runs it forwards to create, backwards to
+delete and flat to read: no cloud writes its own steps. Names derive from the task's id, so every
+verb finds again what an earlier one made, and can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sojourn.core.context import Context
+from sojourn.core.events import CloudEvent, LogLine
+from sojourn.core.filters import Filters
+from sojourn.core.ids import TaskId
+from sojourn.core.report import Report
+from sojourn.core.status import RankRecord
+from sojourn.core.task import Task
+
+__all__ = ["Cloud", "Data", "Features", "Ignore", "LogCursor", "Machine", "Resource", "Scaler"]
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a cloud can do beside the common verbs; data that can be read, never an exception."""
+
+    interrupt: bool = False  # machines can be taken away on purpose, as a spot market does
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One member of a scaler, as observed."""
+
+    id: str
+    address: str = ""
+    started: str = ""
+
+
+class Ignore(Protocol):
+    """Decides, beside the filters, what is not uploaded."""
+
+    def __call__(self, path: str, *, folder: bool) -> bool:
+        """Whether this path, relative to the workdir, stays at home."""
+
+
+class LogCursor(Protocol):
+    """How far the logs of a task were read; `Data.logs` moves it on."""
+
+
+class Resource(Protocol):
+    """One thing made in a cloud for a task. Constructors do no I/O."""
+
+    @property
+    def title(self) -> str:
+        """What it is and its name, for people: "folder /x/y", "bucket tpi-..."."""
+
+    def read(self, ctx: Context) -> bool:
+        """Whether it exists, wholly or in part."""
+
+    def create(self, ctx: Context) -> None:
+        """Make it; if it is there already, make sure that it is right."""
+
+    def delete(self, ctx: Context) -> None:
+        """Remove it and all that is in it; if it is absent, do nothing."""
+
+
+class Scaler(Resource, Protocol):
+    """The cloud's own group that keeps N machines alive; created with none."""
+
+    def scale(self, ctx: Context, machines: int) -> None:
+        """Keep this many machines alive from now on. Absent: raises NotFound.
+
+        Scaling down gives each machine that goes a notice and time to flush; it does not wait.
+        """
+
+    def wanted(self, ctx: Context) -> int:
+        """How many machines it is to keep alive; absent: 0."""
+
+    def machines(self, ctx: Context) -> list[Machine]:
+        """Those that are alive; absent: none."""
+
+    def events(self, ctx: Context) -> list[CloudEvent]:
+        """What it tells of itself, oldest first; absent: none."""
+
+    def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
+        """Take one machine away like a spot market does. Absent: raises NotFound.
+
+        Called only if `Features.interrupt` says so.
+        """
+
+
+class Data(Protocol):
+    """What a task keeps: its description, workdir, logs, reports and results."""
+
+    def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
+        """Write the task down. If another one is written there already: raises Conflict."""
+
+    def load(self, ctx: Context) -> Task:
+        """The task without its environment's values. Absent: raises NotFound."""
+
+    def push(self, ctx: Context, workdir: Path, filters: Filters, ignore: Ignore | None) -> None:
+        """Upload the workdir; what is there already is not sent again."""
+
+    def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
+        """Bring `output` of all ranks home, into `into`/`output`; returns the paths written.
+
+        Nothing there yet: nothing is written.
+        """
+
+    def cursor(self) -> LogCursor:
+        """A new cursor at the beginning of all logs."""
+
+    def logs(self, ctx: Context, cursor: LogCursor) -> Iterator[LogLine]:
+        """All lines after the cursor, each rank's in order; moves it. Absent: none."""
+
+    def watch(self, ctx: Context) -> None:
+        """Tell the machines that somebody is following the logs just now."""
+
+    def records(self, ctx: Context, parallelism: int) -> list[RankRecord]:
+        """What is known of each rank, in order. Absent: of none anything."""
+
+    def reports(self, ctx: Context) -> list[Report]:
+        """Of all attempts that are over, by rank and attempt. Absent: none."""
+
+
+class Cloud(Protocol):
+    """Where tasks run. Constructors do no I/O."""
+
+    name: str
+    features: Features
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        """Refuse, before anything is made, what cannot run here; yields notes for the user."""
+
+    def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:  # noqa: A002
+        """Pure; in the order of creation, the scaler last. `task` is None when deleting."""
+
+    def scaler(self, id: TaskId) -> Scaler:  # noqa: A002
+        """The scaler of a task, whether or not it exists."""
+
+    def data(self, id: TaskId) -> Data:  # noqa: A002
+        """The data of a task, whether or not any exists."""
+
+    def tasks(self, ctx: Context) -> Iterator[TaskId]:
+        """All tasks of which anything exists, complete or not, from any shell."""

@@ -1,0 +1,144 @@
+"""The one state machine, on every cloud.
+
+queued -> provisioning -> running -> succeeded | failed | timed-out | stopped
+                             ^ |
+                             | v
+                          recovering      a machine was lost; the next attempt is on its way
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from sojourn.core.report import Outcome, Report
+
+__all__ = ["RankStatus", "State", "Status", "task_status"]
+
+
+class State(str, Enum):
+    """Where a task or one of its ranks is."""
+
+    QUEUED = "queued"
+    PROVISIONING = "provisioning"
+    RUNNING = "running"
+    RECOVERING = "recovering"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed-out"
+    STOPPED = "stopped"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen unless somebody asks for it."""
+        return self in _ENDED
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_ENDED = frozenset({State.SUCCEEDED, State.FAILED, State.TIMED_OUT, State.STOPPED})
+_BY_OUTCOME = {
+    Outcome.SUCCEEDED: State.SUCCEEDED,
+    Outcome.FAILED: State.FAILED,
+    Outcome.TIMED_OUT: State.TIMED_OUT,
+}
+
+
+@dataclass(frozen=True)
+class RankStatus:
+    """One of the parallel copies. `attempt` is 0 before the first; `machine` the last to try."""
+
+    rank: int
+    state: State
+    attempt: int = 0
+    exit_code: int | None = None
+    reason: str = ""
+    machine: str = ""
+
+
+@dataclass(frozen=True)
+class Status:
+    """A task as observed."""
+
+    state: State
+    reason: str
+    exit_code: int | None
+    ranks: tuple[RankStatus, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many ranks are running, succeeded and failed, as the old provider counted."""
+        states = [rank.state for rank in self.ranks]
+        return {
+            "running": states.count(State.RUNNING),
+            "succeeded": states.count(State.SUCCEEDED),
+            "failed": states.count(State.FAILED) + states.count(State.TIMED_OUT),
+        }
+
+
+@dataclass(frozen=True)
+class RankRecord:
+    """What the store knows of a rank: its newest attempt, and the report on it if it is over."""
+
+    rank: int
+    attempt: int = 0
+    machine: str = ""
+    report: Report | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the script of this rank has ended for good."""
+        return self.report is not None and self.report.outcome.final
+
+
+def rank_status(record: RankRecord, *, wanted: int, alive: int) -> RankStatus:
+    """The state of one rank, given how many machines are wanted and how many are alive."""
+    base = RankStatus(record.rank, State.QUEUED, record.attempt, machine=record.machine)
+    report = record.report
+    if report is not None and report.outcome.final:
+        return RankStatus(
+            record.rank,
+            _BY_OUTCOME[report.outcome],
+            record.attempt,
+            report.exit_code,
+            report.reason,
+            record.machine,
+        )
+    if wanted == 0:
+        return _with(base, State.STOPPED, "stopped; `sojourn start` resumes it")
+    if record.attempt and report is None and alive:
+        return _with(base, State.RUNNING, "")
+    if record.attempt:
+        reason = report.reason if report else "the machine was lost"
+        return _with(base, State.RECOVERING, f"{reason}; waiting for the next machine")
+    if alive:
+        return _with(base, State.PROVISIONING, "the machine is starting")
+    return _with(base, State.QUEUED, "waiting for a machine")
+
+
+def _with(base: RankStatus, state: State, reason: str) -> RankStatus:
+    return RankStatus(base.rank, state, base.attempt, None, reason, base.machine)
+
+
+_WORST_FIRST = (
+    State.RUNNING,
+    State.RECOVERING,
+    State.PROVISIONING,
+    State.QUEUED,
+    State.STOPPED,
+    State.FAILED,
+    State.TIMED_OUT,
+    State.SUCCEEDED,
+)
+
+
+def task_status(records: Sequence[RankRecord], *, wanted: int, alive: int) -> Status:
+    """The state of a task: that of its rank which has the furthest to go, or went worst."""
+    ranks = tuple(rank_status(record, wanted=wanted, alive=alive) for record in records)
+    leading = min(ranks, key=lambda rank: _WORST_FIRST.index(rank.state))
+    reason = leading.reason
+    if len(ranks) > 1 and reason:
+        reason = f"rank {leading.rank}: {reason}"
+    return Status(leading.state, reason, leading.exit_code, ranks)

@@ -1,0 +1,194 @@
+"""What the user asks for: frozen data that is valid from the moment it exists."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sojourn.core.environment import environment_problems
+from sojourn.core.errors import InvalidInput, Problem
+from sojourn.core.filters import Filters
+
+__all__ = ["Storage", "Task"]
+
+DEFAULT_TIMEOUT = 24 * 60 * 60
+_MACHINES_AT_MOST = 1000
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Which folder travels with the script, and which of its folders comes home.
+
+    `workdir`: uploaded, and the script's working directory; blank: nothing is uploaded.
+    `output`: comes home, relative to `workdir`; blank: nothing is downloaded.
+    `exclude`: patterns of files that are transferred in neither direction.
+    `container`: an existing bucket, or `bucket/path`, to use instead of a new one.
+    """
+
+    workdir: str = ""
+    output: str = ""
+    exclude: tuple[str, ...] = ()
+    container: str = ""
+    container_opts: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.exclude, list):
+            object.__setattr__(self, "exclude", tuple(self.exclude))
+        _refuse(self._problems())
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from _texts(self, "storage.", "workdir", "output", "container")
+        yield from _mapping(self.container_opts, "storage.container_opts")
+        if isinstance(self.output, str) and not _inside(self.output):
+            yield Problem(
+                "storage.output",
+                f"{self.output!r} is outside workdir; give a folder relative to workdir, "
+                "without `..`",
+            )
+        if not isinstance(self.exclude, tuple) or not all(
+            isinstance(pattern, str) for pattern in self.exclude
+        ):
+            yield Problem("storage.exclude", "must be a list of patterns such as '*.pyc'")
+        else:
+            yield from _exclude_problems(self.exclude)
+        if self.container_opts and not self.container:
+            yield Problem(
+                "storage.container_opts", "has a meaning only together with storage.container"
+            )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A script, the machine to run it on, and the data it needs.
+
+    The meaning of every field is in docs/reference.md. Environment values may be secret, so they
+    are not part of the representation.
+    """
+
+    script: str
+    cloud: str = "local"
+    region: str = "us-west"
+    machine: str = "m"
+    disk_size: int = -1
+    spot: float = -1
+    image: str = "ubuntu"
+    permission_set: str = ""
+    parallelism: int = 1
+    storage: Storage = field(default_factory=Storage)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    timeout: int = DEFAULT_TIMEOUT
+    tags: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        _refuse(self._problems())
+
+    def _problems(self) -> Iterator[Problem]:
+        yield from _texts(
+            self, "", "script", "cloud", "region", "machine", "image", "permission_set", "name"
+        )
+        if isinstance(self.script, str):
+            yield from _script_problems(self.script)
+        yield from _number(self, "disk_size", "-1 for automatic, or a size in GB", low=1, also=-1)
+        yield from _number(
+            self,
+            "spot",
+            "-1 for on demand, 0 for an automatic price, or the most to pay in USD per hour",
+            low=0,
+            also=-1,
+            kinds=(int, float),
+        )
+        yield from _number(
+            self, "parallelism", "the number of machines, 1 or more", low=1, high=_MACHINES_AT_MOST
+        )
+        yield from _number(self, "timeout", "a number of seconds, 1 or more", low=1)
+        if not isinstance(self.storage, Storage):
+            yield Problem("storage", "must be a Storage")
+        if isinstance(self.environment, Mapping):
+            yield from environment_problems(self.environment)
+        else:
+            yield Problem("environment", "must map names to values")
+        yield from _mapping(self.tags, "tags")
+
+    def filters(self) -> Filters:
+        """The files that are transferred in neither direction."""
+        return Filters(self.storage.exclude)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the environment's values, for JSON; these travel apart because of secrets."""
+        data = asdict(self)
+        data["environment"] = dict.fromkeys(self.environment, "")
+        data["storage"]["exclude"] = list(self.storage.exclude)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Task:
+        """Read what `to_dict` wrote; fields that a newer version added are ignored."""
+        known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        storage = data.get("storage", {})
+        known["storage"] = Storage(
+            **{key: storage[key] for key in Storage.__dataclass_fields__ if key in storage}
+        )
+        return cls(**known)
+
+
+def _refuse(problems: Iterator[Problem]) -> None:
+    found = list(problems)
+    if found:
+        raise InvalidInput(found[0].path, found[0].message, *found[1:])
+
+
+def _texts(holder: object, prefix: str, *names: str) -> Iterator[Problem]:
+    for name in names:
+        value = getattr(holder, name)
+        if not isinstance(value, str):
+            yield Problem(prefix + name, f"must be a text, not {value!r}")
+        elif "\0" in value:
+            yield Problem(prefix + name, "cannot contain a NUL character")
+
+
+def _mapping(value: object, path: str) -> Iterator[Problem]:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(part, str) for pair in value.items() for part in pair
+    ):
+        yield Problem(path, "must map names to texts")
+
+
+def _number(
+    task: Task,
+    name: str,
+    right: str,
+    *,
+    low: float,
+    also: float | None = None,
+    high: float = float("inf"),
+    kinds: tuple[type, ...] = (int,),
+) -> Iterator[Problem]:
+    value: Any = getattr(task, name)
+    if type(value) not in kinds:
+        yield Problem(name, f"must be {right}, not {value!r}")
+    elif not (low <= value <= high or value == also) or value == float("inf"):
+        yield Problem(name, f"{value} is not possible; give {right}")
+
+
+def _script_problems(script: str) -> Iterator[Problem]:
+    if not script.strip():
+        yield Problem("script", "is empty; give the text of a script")
+    elif not script.startswith("#!"):
+        yield Problem(
+            "script", "must begin with a shebang that says what runs it, such as #!/bin/bash"
+        )
+
+
+def _exclude_problems(patterns: tuple[str, ...]) -> Iterator[Problem]:
+    for pattern in patterns:
+        try:
+            Filters((pattern,))
+        except InvalidInput as error:
+            yield from error.problems
+
+
+def _inside(path: str) -> bool:
+    return not path.startswith("/") and ".." not in posixpath.normpath(path).split("/")

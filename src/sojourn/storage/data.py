@@ -1,0 +1,124 @@
+"""The data of a task in a store: what all clouds with object storage share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sojourn.core.context import Context
+from sojourn.core.errors import Conflict, InvalidInput, NotFound
+from sojourn.core.events import LogLine
+from sojourn.core.filters import Filters
+from sojourn.core.interfaces import Ignore, LogCursor
+from sojourn.core.report import Report
+from sojourn.core.status import RankRecord
+from sojourn.core.task import Task
+from sojourn.storage import layout
+from sojourn.storage.lease import read_records, read_reports, utc_now
+from sojourn.storage.logs import Cursor, read_logs
+from sojourn.storage.manifest import Manifest
+from sojourn.storage.pull import pull
+from sojourn.storage.snapshot import SnapshotWriter, newest
+from sojourn.storage.store import Store
+
+__all__ = ["StoreData", "load_environment", "load_task"]
+
+_FORMAT = 1
+
+
+class StoreData:
+    """A task's data in a store. `open_store` is called when it is first needed.
+
+    If it raises NotFound, there is no store, and so no data.
+    """
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open = open_store
+        self._opened: Store | None = None
+
+    @property
+    def _store(self) -> Store:
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
+        text = json.dumps({"format": _FORMAT, "task": task.to_dict()}, sort_keys=True).encode()
+        self._store.put_new(layout.ENVIRONMENT, json.dumps(environment).encode())
+        if not self._store.put_new(layout.TASK, text) and _differs(self.load(ctx), task):
+            raise Conflict(
+                "A task of this id exists already, and it is another one",
+                hint="Delete it first, or choose another name.",
+            )
+
+    def load(self, ctx: Context) -> Task:
+        return load_task(self._store)
+
+    def push(self, ctx: Context, workdir: Path, filters: Filters, ignore: Ignore | None) -> None:
+        def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+            if lost:
+                raise InvalidInput(
+                    "storage.workdir",
+                    f"{workdir / path} could not be uploaded: {reason}. "
+                    "Make it readable and quiet, or add it to storage.exclude",
+                )
+            ctx.warn(f"{path} is not uploaded: {reason}")
+
+        writer = SnapshotWriter(self._store, layout.WORKDIR)
+        number, manifest = newest(self._store, layout.WORKDIR) or (0, Manifest())
+        writer.begin(manifest, number)
+        writer.take(ctx, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir")
+
+    def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
+        return pull(ctx, self._store, range(self._ranks(ctx)), output, into, filters)
+
+    def cursor(self) -> Cursor:
+        return Cursor()
+
+    def logs(self, ctx: Context, cursor: LogCursor) -> Iterator[LogLine]:
+        assert isinstance(cursor, Cursor)  # noqa: S101 -- made by `cursor` above
+        try:
+            ranks = range(self._ranks(ctx))
+        except NotFound:
+            return
+        yield from read_logs(self._store, ranks, cursor)
+
+    def watch(self, ctx: Context) -> None:
+        self._store.put(layout.FOLLOW, utc_now().encode())
+
+    def records(self, ctx: Context, parallelism: int) -> list[RankRecord]:
+        try:
+            return read_records(self._store, parallelism)
+        except NotFound:
+            return [RankRecord(rank) for rank in range(parallelism)]
+
+    def reports(self, ctx: Context) -> list[Report]:
+        try:
+            return read_reports(self._store)
+        except NotFound:
+            return []
+
+    def _ranks(self, ctx: Context) -> int:
+        return self.load(ctx).parallelism
+
+
+def load_task(store: Store) -> Task:
+    """The task that a store belongs to. Absent: raises NotFound."""
+    data = json.loads(bytes(store.get(layout.TASK)))
+    if data["format"] != _FORMAT:
+        raise Conflict(
+            f"The task was written in format {data['format']}, and this version reads {_FORMAT}",
+            hint="Use the version of sojourn that created it, or a newer one.",
+        )
+    return Task.from_dict(data["task"])
+
+
+def load_environment(store: Store) -> dict[str, str]:
+    """The values of the task's environment."""
+    environment: dict[str, str] = json.loads(bytes(store.get(layout.ENVIRONMENT)))
+    return environment
+
+
+def _differs(one: Task, other: Task) -> bool:
+    return one.to_dict() != other.to_dict()

@@ -1,0 +1,100 @@
+"""Where everything lies in a task's store.
+
+    task.json                       the task, without its environment's values
+    environment.json                these, readable by the task's own machines only
+    workdir/objects/HASH            what was pushed: packs of small files, chunks of large ones
+    workdir/snapshots/SEQ           and the manifests that make snapshots of it
+    attempts/R/A                    somebody carries out attempt A of rank R; rewritten to renew
+    reports/R/A                     how that attempt ended
+    logs/R/A/SEQ                    segments of its log
+    ranks/R/data/A/objects/HASH     what that attempt stored,
+    ranks/R/data/A/snapshots/SEQ    and its snapshots
+    machines/ID                     a machine looked at the store's clock
+    follow                          rewritten while somebody follows the log
+
+Numbers are padded, so that names sort as numbers do. Each prefix has one writer.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ATTEMPTS",
+    "ENVIRONMENT",
+    "FOLLOW",
+    "REPORTS",
+    "TASK",
+    "WORKDIR",
+    "attempt_path",
+    "data_prefix",
+    "lines_prefix",
+    "logs_prefix",
+    "machine_path",
+    "numbers",
+    "objects_prefix",
+    "report_path",
+    "segment_path",
+    "snapshot_path",
+    "snapshots_prefix",
+]
+
+TASK = "task.json"
+ENVIRONMENT = "environment.json"
+WORKDIR = "workdir"
+ATTEMPTS = "attempts"
+REPORTS = "reports"
+FOLLOW = "follow"
+
+
+def attempt_path(rank: int, attempt: int) -> str:
+    """The lease on an attempt."""
+    return f"{ATTEMPTS}/{rank:04}/{attempt:06}"
+
+
+def report_path(rank: int, attempt: int) -> str:
+    """How an attempt ended."""
+    return f"{REPORTS}/{rank:04}/{attempt:06}"
+
+
+def logs_prefix(rank: int) -> str:
+    """The folder of all log segments of a rank."""
+    return f"logs/{rank:04}"
+
+
+def segment_path(rank: int, attempt: int, number: int) -> str:
+    """One segment of an attempt's log."""
+    return f"{logs_prefix(rank)}/{attempt:06}/{number:08}"
+
+
+def machine_path(machine: str) -> str:
+    """An object that a machine writes to learn the time by the store's clock."""
+    return f"machines/{machine}"
+
+
+def lines_prefix(rank: int) -> str:
+    """The folder of the lines of snapshots of all attempts of a rank."""
+    return f"ranks/{rank:04}/data"
+
+
+def data_prefix(rank: int, attempt: int) -> str:
+    """The line of snapshots that only this attempt writes."""
+    return f"{lines_prefix(rank)}/{attempt:06}"
+
+
+def objects_prefix(line: str) -> str:
+    """The folder of the packs and chunks of a line of snapshots."""
+    return f"{line}/objects"
+
+
+def snapshots_prefix(line: str) -> str:
+    """The folder of the manifests of a line of snapshots."""
+    return f"{line}/snapshots"
+
+
+def snapshot_path(line: str, number: int) -> str:
+    """One manifest."""
+    return f"{snapshots_prefix(line)}/{number:08}"
+
+
+def numbers(path: str) -> list[int]:
+    """All numbers of a path of this layout, in order: rank, attempt, sequence."""
+    return [int(name) for name in path.split("/") if name.isdigit() and len(name) < 16]

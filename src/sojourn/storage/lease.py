@@ -1,0 +1,146 @@
+"""Ranks and who carries them out, by conditional puts alone.
+
+Attempt A of a rank begins when its object is created, which only one machine can do. It is over
+when its report is created, which only one can do either: the machine itself, or another one that
+saw it no longer renewing and reports it lost. So a rank has at most one live attempt that counts,
+and a machine that was cut off for a while learns from the report that it was given up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from sojourn.core.report import Outcome, Report
+from sojourn.core.status import RankRecord
+from sojourn.storage import layout
+from sojourn.storage.store import ObjectInfo, Store
+
+__all__ = ["Lease", "Leases", "read_records", "read_reports", "utc_now"]
+
+
+def utc_now() -> str:
+    """The time, as it is written everywhere."""
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right of a machine to carry out one attempt of a rank."""
+
+    rank: int
+    attempt: int
+
+
+class Leases:
+    """The leases of a task, as seen by one machine.
+
+    `ttl`: seconds after which one that was not renewed may be taken over; `dead`: machines that
+    are known to be gone, whose leases may be taken over at once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        machine: str,
+        parallelism: int,
+        *,
+        ttl: float,
+        dead: Collection[str] = (),
+    ) -> None:
+        self._store = store
+        self._machine = machine
+        self._parallelism = parallelism
+        self._ttl = timedelta(seconds=ttl)
+        self._dead = frozenset(dead)
+
+    def take(self) -> Lease | None:
+        """The first rank that nobody carries out; None if all are held or ended."""
+        attempts = _by_rank(self._store.list(layout.ATTEMPTS))
+        reports = _by_rank(self._store.list(layout.REPORTS))
+        for rank in range(self._parallelism):
+            last = attempts.get(rank)
+            attempt = layout.numbers(last.path)[-1] if last else 0
+            if last and not self._is_over(rank, attempt, last, reports.get(rank)):
+                continue
+            if self._store.put_new(layout.attempt_path(rank, attempt + 1), self._mark()):
+                return Lease(rank, attempt + 1)
+        return None
+
+    def all_ended(self) -> bool:
+        """Whether no rank is left to carry out, now or later."""
+        return all(record.ended for record in read_records(self._store, self._parallelism))
+
+    def renew(self, lease: Lease) -> bool:
+        """Tell that this machine is alive; False if it was given up meanwhile."""
+        if self._store.head(layout.report_path(lease.rank, lease.attempt)):
+            return False
+        self._store.put(layout.attempt_path(lease.rank, lease.attempt), self._mark())
+        return True
+
+    def report(self, report: Report) -> bool:
+        """End an attempt; False if it was given up, or ended otherwise, before."""
+        data = json.dumps(report.to_dict()).encode()
+        return self._store.put_new(layout.report_path(report.rank, report.attempt), data)
+
+    def _mark(self) -> bytes:
+        return json.dumps({"machine": self._machine}).encode()
+
+    def _is_over(
+        self, rank: int, attempt: int, last: ObjectInfo, report: ObjectInfo | None
+    ) -> bool:
+        """Whether the next attempt may begin."""
+        if report and layout.numbers(report.path)[-1] >= attempt:
+            return not _read_report(self._store, report.path).outcome.final
+        if _read_machine(self._store, last.path) in self._dead:
+            why = "the machine was lost"
+        elif self._clock() - last.modified > self._ttl:
+            why = "the machine fell silent"
+        else:
+            return False
+        return self.report(Report(rank, attempt, Outcome.LOST, why, ended=utc_now()))
+
+    def _clock(self) -> datetime:
+        """The time by the store's clock: that of this machine may be wrong."""
+        path = layout.machine_path(self._machine)
+        self._store.put(path, b"")
+        info = self._store.head(path)
+        return info.modified if info else datetime.now(timezone.utc)
+
+
+def read_records(store: Store, parallelism: int) -> list[RankRecord]:
+    """What the store knows of each rank."""
+    attempts = _by_rank(store.list(layout.ATTEMPTS))
+    reports = _by_rank(store.list(layout.REPORTS))
+    records = []
+    for rank in range(parallelism):
+        last = attempts.get(rank)
+        if not last:
+            records.append(RankRecord(rank))
+            continue
+        attempt = layout.numbers(last.path)[-1]
+        found = reports.get(rank)
+        over = found and layout.numbers(found.path)[-1] == attempt
+        report = _read_report(store, found.path) if found and over else None
+        records.append(RankRecord(rank, attempt, _read_machine(store, last.path), report))
+    return records
+
+
+def read_reports(store: Store) -> list[Report]:
+    """Of all attempts that are over, by rank and attempt."""
+    return [_read_report(store, found.path) for found in store.list(layout.REPORTS)]
+
+
+def _by_rank(found: list[ObjectInfo]) -> dict[int, ObjectInfo]:
+    """The newest of each rank: listings are sorted."""
+    return {layout.numbers(item.path)[0]: item for item in found}
+
+
+def _read_report(store: Store, path: str) -> Report:
+    return Report.from_dict(json.loads(bytes(store.get(path))))
+
+
+def _read_machine(store: Store, path: str) -> str:
+    return str(json.loads(bytes(store.get(path)))["machine"])

@@ -1,0 +1,130 @@
+"""Logs: append-only segments per rank and attempt, readable while they are written.
+
+A segment is lines of `TIME|text`, or `TIME>text` where the end of the line has not been printed
+yet. Text is what the script printed, byte for byte.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from sojourn.core.errors import NotFound
+from sojourn.core.events import LogLine
+from sojourn.storage import layout
+from sojourn.storage.lease import utc_now
+from sojourn.storage.store import Store
+
+__all__ = ["Cursor", "LogWriter", "read_logs"]
+
+_SEGMENT = 1 << 20  # a segment is written when it is this large, however young
+_BUFFER = 8 << 20  # the script waits when this much is not written yet
+_LINE = 64 << 10  # longer lines are cut
+_COMPLETE, _PARTIAL = b"|", b">"
+
+
+class LogWriter:
+    """The log of one attempt. `append` and `flush` may be called from different threads."""
+
+    def __init__(self, store: Store, rank: int, attempt: int) -> None:
+        self._store = store
+        self._rank = rank
+        self._attempt = attempt
+        self._buffer = bytearray()
+        self._open = b""  # the beginning of a line without its end
+        self._changed = threading.Condition()
+        self._flushing = threading.Lock()
+        self._pending = b""  # a segment on its way
+        self.segments = 0
+
+    def append(self, data: bytes) -> None:
+        """Take what the script printed; waits while too much is not written yet."""
+        stamp = utc_now().encode()
+        *lines, rest = (self._open + data).split(b"\n")
+        records = bytearray()
+        for line in lines:
+            while len(line) > _LINE:
+                records += stamp + _PARTIAL + line[:_LINE] + b"\n"
+                line = line[_LINE:]
+            records += stamp + _COMPLETE + line + b"\n"
+        while len(rest) > _LINE:
+            records += stamp + _PARTIAL + rest[:_LINE] + b"\n"
+            rest = rest[_LINE:]
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._buffer) < _BUFFER)
+            self._buffer += records
+            self._open = rest
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """Return when a segment is full, or after this long."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._buffer) >= _SEGMENT, seconds)
+
+    def flush(self) -> bool:
+        """Write what was printed so far, an unfinished line included; False if nothing was.
+
+        If the store fails, nothing is lost: the next flush writes the very same segment first,
+        because the store may have it already and a reader may have seen it.
+        """
+        with self._flushing:
+            if not self._pending:
+                self._pending = self._take()
+            if not self._pending:
+                return False
+            path = layout.segment_path(self._rank, self._attempt, self.segments + 1)
+            self._store.put(path, self._pending)
+            self.segments += 1
+            self._pending = b""
+            return True
+
+    def _take(self) -> bytes:
+        with self._changed:
+            cut = _utf8_cut(self._open)
+            line, self._open = self._open[:cut], self._open[cut:]
+            if line:
+                self._buffer += utc_now().encode() + _PARTIAL + line + b"\n"
+            taken = bytes(self._buffer)
+            self._buffer.clear()
+            self._changed.notify_all()
+            return taken
+
+
+def _utf8_cut(data: bytes) -> int:
+    """Where to cut so that no character is torn apart."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:  # the first byte of a character of `need` bytes
+            need = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return len(data) - back if back < need else len(data)
+        if byte < 0x80:
+            break
+    return len(data)
+
+
+class Cursor:
+    """How far the logs were read: the last segment of each rank."""
+
+    def __init__(self) -> None:
+        self.last: dict[int, str] = {}
+
+
+def read_logs(store: Store, ranks: Iterator[int] | range, cursor: Cursor) -> Iterator[LogLine]:
+    """All lines after the cursor, each rank's in order; moves the cursor."""
+    for rank in ranks:
+        for item in store.list(layout.logs_prefix(rank), after=cursor.last.get(rank, "")):
+            attempt = layout.numbers(item.path)[1]
+            try:
+                data = bytes(store.get(item.path))
+            except NotFound:
+                return  # the task is being deleted
+            yield from _lines(data, rank, attempt)
+            cursor.last[rank] = item.path
+
+
+def _lines(data: bytes, rank: int, attempt: int) -> Iterator[LogLine]:
+    for record in data.split(b"\n")[:-1]:
+        end = 27  # the length of a time such as 2026-01-31T12:34:56.123456Z
+        text = record[end + 1 :].decode("utf-8", "replace")
+        partial = record[end : end + 1] == _PARTIAL
+        yield LogLine(rank, attempt, record[:end].decode("ascii", "replace"), text, partial)

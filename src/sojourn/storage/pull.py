@@ -1,0 +1,244 @@
+"""Bringing results home: what the ranks wrote, joined, into a folder that is in use.
+
+None of it is lost. Where two ranks wrote different contents to one path, the lowest rank keeps the
+name and the others get `name.rankN`. Where a local file is newer than what comes, or something
+else is in the way, the local one is renamed to `name.local`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import posixpath
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sojourn.core.context import Context
+from sojourn.core.errors import NotFound, Transient
+from sojourn.core.filters import Filters
+from sojourn.storage import layout
+from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, decode
+from sojourn.storage.restore import Restorer
+from sojourn.storage.snapshot import newest
+from sojourn.storage.store import Store
+
+__all__ = ["newest_of_rank", "pull"]
+
+_TRIES = 5
+_STEP = "Downloading results"
+
+
+def newest_of_rank(store: Store, rank: int) -> Manifest | None:
+    """The last snapshot of a rank: of its newest attempt that has any."""
+    for _ in range(_TRIES):
+        manifests = [
+            item.path
+            for item in store.list(layout.lines_prefix(rank))
+            if "/snapshots/" in item.path
+        ]
+        if not manifests:
+            return None
+        try:
+            return decode(store.get(max(manifests, key=layout.numbers)))
+        except NotFound:
+            continue  # swept meanwhile: there is a newer one
+    return None
+
+
+@dataclass
+class _Joined:
+    """What is to be there in the end, by its local path."""
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    objects: dict[str, int] = field(default_factory=dict)
+
+
+def pull(
+    ctx: Context, store: Store, ranks: range, output: str, into: Path, filters: Filters
+) -> list[str]:
+    """Bring `output` of all ranks into `into`; returns the paths that were written."""
+    for attempt in range(_TRIES):
+        try:
+            return _pull(ctx, store, ranks, output, into, filters)
+        except NotFound:
+            # A machine swept a snapshot while we read it; it has written a newer one.
+            ctx.sleep(0.1 * 2**attempt)
+    raise Transient(
+        "The results changed too fast to be read as a whole",
+        hint="Try again, or after the script has ended.",
+    )
+
+
+def _pull(
+    ctx: Context, store: Store, ranks: range, output: str, into: Path, filters: Filters
+) -> list[str]:
+    base = newest(store, layout.WORKDIR)
+    joined = _join(
+        ctx,
+        base[1].entries if base else {},
+        {rank: manifest for rank in ranks if (manifest := newest_of_rank(store, rank))},
+        _Selection(output, filters),
+    )
+    if not joined.entries:
+        return []
+    into.mkdir(parents=True, exist_ok=True)
+    with _alone(ctx, into):
+        todo = _make_room(ctx, into, joined.entries)
+        Restorer(store, into).restore(ctx, todo, joined.objects, step=_STEP)
+    return [entry.path for entry in todo if entry.kind != FOLDER]
+
+
+class _Selection:
+    """Which paths come home."""
+
+    def __init__(self, output: str, filters: Filters) -> None:
+        self._output = posixpath.normpath(output)
+        self._filters = filters
+
+    def __contains__(self, path: str) -> bool:
+        if self._output != "." and not f"{path}/".startswith(f"{self._output}/"):
+            # The folders above the output are needed as well, to put it into.
+            return self._output.startswith(f"{path}/")
+        return not self._filters.covers(path)
+
+
+def _join(
+    ctx: Context, base: Mapping[str, Entry], manifests: dict[int, Manifest], selection: _Selection
+) -> _Joined:
+    joined = _Joined()
+    for rank, manifest in sorted(manifests.items()):
+        joined.objects.update(manifest.objects)
+        renamed: dict[str, str] = {}  # a folder that had to give way to a file of another rank
+        for entry in manifest.entries.values():
+            if entry.path not in selection:
+                continue
+            path = _under(renamed, entry.path)
+            other = joined.entries.get(path)
+            if other is None or (entry.kind == other.kind == FOLDER):
+                joined.entries.setdefault(path, entry._replace(path=path))
+            elif entry.same_content(other) or _untouched(entry, base):
+                continue
+            elif _untouched(other, base):
+                joined.entries[path] = entry._replace(path=path)
+            else:
+                name = _free(joined.entries, f"{path}.rank{rank}")
+                if entry.kind == FOLDER:
+                    renamed[entry.path] = name
+                joined.entries[name] = entry._replace(path=name)
+                ctx.warn(
+                    f"Ranks wrote different contents to {path}: that of rank {rank} is in {name}"
+                )
+    return joined
+
+
+def _untouched(entry: Entry, base: Mapping[str, Entry]) -> bool:
+    pushed = base.get(entry.path)
+    return pushed is not None and entry.same_content(pushed)
+
+
+def _under(renamed: dict[str, str], path: str) -> str:
+    for folder, name in renamed.items():
+        if path.startswith(f"{folder}/"):
+            return name + path[len(folder) :]
+    return path
+
+
+def _free(taken: Mapping[str, object], name: str) -> str:
+    number = 2
+    free = name
+    while free in taken:
+        free = f"{name}.{number}"
+        number += 1
+    return free
+
+
+def _make_room(ctx: Context, into: Path, entries: dict[str, Entry]) -> list[Entry]:
+    """What has to be written; moves away what is in the way."""
+    todo = []
+    for entry in entries.values():
+        target = into / entry.path
+        try:
+            info = os.lstat(target)
+        except FileNotFoundError:
+            todo.append(entry)
+            continue
+        if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
+            todo.append(entry)
+        elif not _is_there(target, info, entry):
+            if _worth_keeping(info, entry):
+                kept = _move_away(target)
+                ctx.warn(f"{target} was changed here after the task wrote it; kept as {kept.name}")
+            todo.append(entry)
+    return todo
+
+
+def _is_there(target: Path, info: os.stat_result, entry: Entry) -> bool:
+    """Whether the local file is what comes; its attributes are set right on the way."""
+    if entry.kind == LINK:
+        return stat.S_ISLNK(info.st_mode) and os.readlink(target) == entry.target
+    if entry.kind != FILE or not stat.S_ISREG(info.st_mode) or info.st_size != entry.size:
+        return False
+    if info.st_mtime_ns != entry.mtime:
+        if not _same_bytes(target, entry):
+            return False
+        os.utime(target, ns=(entry.mtime, entry.mtime))
+    if info.st_mode & 0o777 != entry.mode:
+        os.chmod(target, entry.mode)
+    return True
+
+
+def _same_bytes(target: Path, entry: Entry) -> bool:
+    with open(target, "rb") as file:
+        for part in entry.parts:
+            data = file.read(part.length)
+            if part.object:
+                if hashlib.sha256(data).hexdigest() != part.digest:
+                    return False
+            elif data != bytes(part.length):
+                return False
+    return True
+
+
+def _worth_keeping(info: os.stat_result, entry: Entry) -> bool:
+    """Whether replacing it would lose something that the task did not have before."""
+    if entry.kind != FILE or not stat.S_ISREG(info.st_mode):
+        return True
+    return info.st_mtime_ns > entry.mtime
+
+
+def _move_away(target: Path) -> Path:
+    number = 1
+    while True:
+        suffix = ".local" if number == 1 else f".local.{number}"
+        kept = target.with_name(target.name + suffix)
+        if not os.path.lexists(kept):
+            os.rename(target, kept)
+            return kept
+        number += 1
+
+
+@contextmanager
+def _alone(ctx: Context, folder: Path) -> Iterator[None]:
+    """Keeps two pulls into one folder from writing at once."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        told = False
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    break  # this file system has no locks
+            if not told:
+                ctx.note(f"Waiting for another pull into {folder}")
+                told = True
+            ctx.sleep(0.1)
+        yield
+    finally:
+        os.close(descriptor)

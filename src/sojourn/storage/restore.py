@@ -1,0 +1,247 @@
+"""Writing entries of snapshots to a folder.
+
+Folders come first, then files, symlinks last, and the folders' own attributes at the end: so
+nothing that a snapshot holds can redirect a write. Each file appears at once and whole, after its
+content was found right.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from sojourn.core.context import Context
+from sojourn.core.errors import Conflict, IntegrityError, QuotaError
+from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
+from sojourn.storage.parallel import Workers
+from sojourn.storage.scan import entry_of
+from sojourn.storage.store import Store
+
+__all__ = ["Restorer"]
+
+_WHOLE = 4  # fetch a whole pack if more than a quarter of it is needed
+
+
+class _Piece(NamedTuple):
+    """A small file and where it lies in its pack."""
+
+    entry: Entry
+    part: Part
+
+
+class Restorer:
+    """Restores entries to a folder. Their paths must have been checked by `manifest.decode`."""
+
+    def __init__(self, store: Store, root: Path, *, workers: int = 8) -> None:
+        self._store = store
+        self._root = os.fspath(root)
+        self._workers = workers
+        self._unfinished: set[str] = set()
+
+    def restore(
+        self,
+        ctx: Context,
+        entries: Iterable[Entry],
+        sizes: Mapping[str, int],
+        *,
+        step: str = "Downloading",
+    ) -> dict[str, Entry]:
+        """Write all entries; returns them with the inodes and times they have here.
+
+        `sizes` are those of the objects. What stands in the way of a file or symlink must have
+        been moved away before.
+        """
+        todo = list(entries)
+        total = sum(entry.size for entry in todo)
+        done = 0
+
+        def progress(size: int) -> None:
+            nonlocal done
+            done += size
+            ctx.progress(step, done, total)
+
+        for entry in todo:
+            if entry.kind == FOLDER:
+                self._make_folder(entry.path)
+        try:
+            with Workers(ctx, self._workers) as workers:
+                self._files(todo, sizes, workers, progress)
+        finally:
+            for path in self._unfinished:
+                _remove(path)
+        for entry in todo:
+            if entry.kind == LINK:
+                self._make_link(entry)
+        for entry in reversed(todo):
+            if entry.kind == FOLDER:
+                self._finish(self._at(entry.path), entry)
+        return {entry.path: self._as_it_is(entry) for entry in todo}
+
+    def _files(
+        self,
+        todo: list[Entry],
+        sizes: Mapping[str, int],
+        workers: Workers,
+        progress: Callable[[int], None],
+    ) -> None:
+        packs: dict[str, list[_Piece]] = defaultdict(list)
+        large: list[Entry] = []
+        for entry in todo:
+            if entry.kind != FILE:
+                continue
+            if not entry.parts:
+                self._write_small(entry, b"")
+            elif len(entry.parts) == 1 and entry.parts[0].object:
+                packs[entry.parts[0].object].append(_Piece(entry, entry.parts[0]))
+            else:
+                large.append(entry)
+        for path, pieces in packs.items():
+            workers.submit(self._unpack, path, sizes[path], pieces, then=progress)
+        for entry in large:
+            self._large(entry, workers, progress)
+
+    def _unpack(self, path: str, size: int, pieces: list[_Piece]) -> int:
+        """Runs in a worker."""
+        needed = sum(piece.part.length for piece in pieces)
+        if needed * _WHOLE > size:
+            whole = self._store.get(path)
+            contents = [whole[p.part.offset : p.part.offset + p.part.length] for p in pieces]
+        else:
+            ranges = [(p.part.offset, p.part.length) for p in pieces]
+            contents = self._store.get_ranges(path, ranges)
+        for piece, content in zip(pieces, contents, strict=True):
+            check_digest(piece.part, content)
+            self._write_small(piece.entry, content)
+        return needed
+
+    def _write_small(self, entry: Entry, content: bytes | memoryview) -> None:
+        target = self._at(entry.path)
+        temporary = temporary_name(target)
+        with _explained(target):
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
+            try:
+                with open(descriptor, "wb", buffering=0) as file:
+                    _write_all(file.fileno(), content, 0)
+                self._finish(temporary, entry)
+                os.replace(temporary, target)
+            except BaseException:
+                _remove(temporary)
+                raise
+
+    def _large(self, entry: Entry, workers: Workers, progress: Callable[[int], None]) -> None:
+        """Have the parts of a file fetched side by side; it appears when the last is written."""
+        target = self._at(entry.path)
+        temporary = temporary_name(target)
+        self._unfinished.add(temporary)
+        with _explained(target):
+            _remove(temporary)
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.truncate(temporary, entry.size)
+        left = len(entry.parts)
+
+        def then(size: int) -> None:
+            nonlocal left
+            progress(size)
+            left -= 1
+            if not left:
+                self._finish(temporary, entry)
+                os.replace(temporary, target)
+                self._unfinished.remove(temporary)
+
+        start = 0
+        for part in entry.parts:
+            workers.submit(self._fetch, part, temporary, start, then=then)
+            start += part.length
+
+    def _fetch(self, part: Part, target: str, start: int) -> int:
+        """Runs in a worker."""
+        if part.object:
+            content = self._store.get(part.object)[part.offset : part.offset + part.length]
+            check_digest(part, content)
+            with _explained(target), open(target, "r+b", buffering=0) as file:
+                _write_all(file.fileno(), content, start)
+        return part.length
+
+    def _make_folder(self, path: str) -> None:
+        target = self._at(path)
+        try:
+            with _explained(target):
+                os.mkdir(target, 0o700)
+        except FileExistsError:
+            info = os.lstat(target)
+            if not stat.S_ISDIR(info.st_mode):
+                raise Conflict(
+                    f"{target} is in the way: a folder has to be there",
+                    hint="Move it elsewhere and try again.",
+                ) from None
+            if info.st_mode & 0o700 != 0o700:
+                os.chmod(target, stat.S_IMODE(info.st_mode) | 0o700)
+
+    def _make_link(self, entry: Entry) -> None:
+        target = self._at(entry.path)
+        temporary = temporary_name(target)
+        with _explained(target):
+            _remove(temporary)
+            os.symlink(entry.target, temporary)
+            os.replace(temporary, target)
+
+    def _finish(self, path: str, entry: Entry) -> None:
+        os.chmod(path, entry.mode)
+        os.utime(path, ns=(entry.mtime, entry.mtime))
+
+    def _as_it_is(self, entry: Entry) -> Entry:
+        here = entry_of(entry.path, os.lstat(self._at(entry.path)))
+        return entry._replace(ctime=here.ctime, inode=here.inode) if here else entry
+
+    def _at(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+
+def check_digest(part: Part, content: bytes | memoryview) -> None:
+    """Raise IntegrityError unless this is what the part says."""
+    if len(content) != part.length or hashlib.sha256(content).hexdigest() != part.digest:
+        raise IntegrityError(
+            f"{part.object} in the store is damaged: it is not what was written",
+            hint="Nothing was restored from it. Pull again to rule out a passing fault.",
+        )
+
+
+def temporary_name(target: str) -> str:
+    """Where a file is written before it gets its name; the same at every try."""
+    folder, name = os.path.split(target)
+    token = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    return f"{folder}/.sojourn-{token}.part"
+
+
+def _write_all(descriptor: int, content: bytes | memoryview, start: int) -> None:
+    view = memoryview(content)
+    while view:
+        written = os.pwrite(descriptor, view, start)
+        start += written
+        view = view[written:]
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Turns a full disk into an error that says so."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise QuotaError(
+            f"No space is left on the disk for {path}",
+            hint="Free some space and try again; what is complete is not fetched twice.",
+        ) from error

@@ -1,0 +1,80 @@
+"""What is in a folder, as entries without contents; nothing is read but names and attributes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+
+from sojourn.core.filters import Filters
+from sojourn.core.interfaces import Ignore
+from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, safe_target
+
+__all__ = ["Skipped", "entry_of", "scan"]
+
+
+class Skipped(Protocol):
+    """Told of what is left out."""
+
+    def __call__(self, path: str, reason: str, *, lost: bool = False) -> None:
+        """`lost`: it belongs there; else it is something that snapshots do not hold."""
+
+
+def scan(root: Path, filters: Filters, ignore: Ignore | None, skipped: Skipped) -> dict[str, Entry]:
+    """All that is below a folder, by path, folders before what is in them, in a stable order."""
+    entries: dict[str, Entry] = {}
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        found = _scan_folder(root, folder, filters, ignore, skipped)
+        entries.update((entry.path, entry) for entry in found)
+        folders.extend(entry.path for entry in reversed(found) if entry.kind == FOLDER)
+    return entries
+
+
+def _scan_folder(
+    root: Path, folder: str, filters: Filters, ignore: Ignore | None, skipped: Skipped
+) -> list[Entry]:
+    found = []
+    prefix = f"{folder}/" if folder else ""
+    try:
+        items = sorted(os.scandir(root / folder), key=lambda item: item.name)
+    except FileNotFoundError:
+        return []  # removed since its parent was listed
+    except OSError as error:
+        skipped(folder or ".", f"the folder cannot be read ({error.strerror})", lost=True)
+        return []
+    for item in items:
+        path = prefix + item.name
+        if filters.excludes(path):
+            continue
+        try:
+            info = item.stat(follow_symlinks=False)
+            target = os.readlink(item) if stat.S_ISLNK(info.st_mode) else ""
+        except OSError:
+            continue  # removed since it was listed
+        if ignore and ignore(path, folder=stat.S_ISDIR(info.st_mode)):
+            continue
+        entry = entry_of(path, info, target)
+        if entry is None:
+            skipped(path, "it is neither a file, a folder nor a symlink")
+        elif entry.kind == LINK and not safe_target(path, target):
+            skipped(path, f"the symlink leads outside of the folder, to {target}")
+        else:
+            found.append(entry)
+    return found
+
+
+def entry_of(path: str, info: os.stat_result, target: str = "") -> Entry | None:
+    """An entry for what `stat` says; None for sockets, pipes and devices."""
+    mode = info.st_mode & 0o777
+    stamps = (info.st_ctime_ns, info.st_ino)
+    if stat.S_ISREG(info.st_mode):
+        return Entry(path, FILE, mode, info.st_mtime_ns, info.st_size, (), "", *stamps)
+    if stat.S_ISDIR(info.st_mode):
+        return Entry(path, FOLDER, mode, info.st_mtime_ns, 0, (), "", *stamps)
+    if stat.S_ISLNK(info.st_mode):
+        # Neither mode nor time of a symlink can be set everywhere, so they do not count.
+        return Entry(path, LINK, 0o777, 0, 0, (), target, *stamps)
+    return None

@@ -1,0 +1,233 @@
+"""Taking snapshots: a folder becomes packs, chunks and, last of all, a manifest.
+
+A line of snapshots is a folder of the store that one writer at a time writes to. Its objects are
+named by the hash of their content, so that nothing is uploaded twice and an interrupted upload
+resumes; a snapshot exists from the moment its manifest is written, in one conditional put.
+
+A manifest refers to objects of its own line and of its base (the workdir that was pushed, which
+is never swept), and to no others: what a former attempt stored is first copied within the store.
+So no sweeper can take away what another writer counts on, however late that one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sojourn.core.context import Context
+from sojourn.core.errors import Conflict, NotFound
+from sojourn.core.filters import Filters
+from sojourn.core.interfaces import Ignore
+from sojourn.storage import layout
+from sojourn.storage.manifest import FILE, Entry, Manifest, Part, decode, encode
+from sojourn.storage.parallel import Workers
+from sojourn.storage.reading import SMALL, Reader, Readings, Upload
+from sojourn.storage.scan import Skipped, scan
+from sojourn.storage.store import Store
+
+__all__ = ["SnapshotWriter", "newest"]
+
+_KEPT = 2  # the newest, and the one that a reader may still be at
+_WASTE = 4  # a pack of which less than a quarter is in use is packed anew
+_TINY_PACKS = 32  # and so are tiny packs when there are more than this
+
+
+def newest(store: Store, line: str) -> tuple[int, Manifest] | None:
+    """The last snapshot of a line and its number; None if there is none."""
+    for _ in range(10):
+        found = store.list(layout.snapshots_prefix(line))
+        if not found:
+            return None
+        try:
+            return layout.numbers(found[-1].path)[-1], decode(store.get(found[-1].path))
+        except NotFound:
+            continue  # swept meanwhile: there is a newer one
+    return None
+
+
+class SnapshotWriter:
+    """The one writer of a line; remembers the last snapshot, so that the next one costs little.
+
+    `begin` tells it what the folder held when it started: a snapshot that was restored there, or
+    the newest of the line itself.
+    """
+
+    def __init__(self, store: Store, line: str, *, base: str = "", workers: int = 8) -> None:
+        self._store = store
+        self._line = line
+        self._base = base or line
+        self._workers = workers
+        self._last = Manifest()
+        self._number = 0
+        self._written: dict[int, frozenset[str]] = {}
+        self._upload = Upload(store, layout.objects_prefix(line))
+
+    def begin(self, start: Manifest, number: int = 0) -> None:
+        """Go on from a snapshot; `number` is its number if it is of this very line."""
+        self._last = start
+        self._number = number
+
+    def take(
+        self,
+        ctx: Context,
+        root: Path,
+        filters: Filters,
+        *,
+        ignore: Ignore | None = None,
+        skipped: Skipped,
+        step: str = "Uploading",
+    ) -> bool:
+        """Store the folder as it is now; False if nothing changed since the last snapshot.
+
+        A file that keeps changing while it is read stays as it was in the snapshot before, if it
+        was there, and `skipped` is told.
+        """
+        self._bring_home(ctx)
+        entries = scan(root, filters, ignore, skipped)
+        wasteful = self._wasteful()
+        todo = [entry for entry in entries.values() if not self._known(entry, entries, wasteful)]
+        if todo:
+            self._upload.remember(
+                (path for path in self._last.objects if path not in wasteful),
+                self._small_files(wasteful),
+            )
+            self._settle(self._read(ctx, root, todo, step), entries, skipped)
+        if self._number and _same(entries, self._last.entries):
+            self._last.entries = entries  # for their inodes
+            return False
+        self._write(entries)
+        return True
+
+    def sweep(self) -> None:
+        """Remove the snapshots of this writer that are no longer needed, and what only they use."""
+        for number in sorted(self._written)[:-_KEPT]:
+            self._store.delete([layout.snapshot_path(self._line, number)])
+            del self._written[number]
+        used = frozenset[str]().union(*self._written.values())
+        self._upload.drop([path for path in self._upload.stored if path not in used])
+
+    def _known(self, entry: Entry, entries: dict[str, Entry], wasteful: set[str]) -> bool:
+        """Whether no byte of this entry has to be read; completes it from the last snapshot."""
+        if entry.kind != FILE or not entry.size:
+            return True
+        last = self._last.entries.get(entry.path)
+        if (
+            last is None
+            or (last.size, last.mtime, last.ctime, last.inode)
+            != (entry.size, entry.mtime, entry.ctime, entry.inode)
+            or any(part.object in wasteful for part in last.parts)
+        ):
+            return False
+        entries[entry.path] = last if last.mode == entry.mode else last._replace(mode=entry.mode)
+        return True
+
+    def _read(self, ctx: Context, root: Path, todo: list[Entry], step: str) -> Readings:
+        total = sum(entry.size for entry in todo)
+        done = 0
+
+        def progress(size: int) -> None:
+            nonlocal done
+            done += size
+            ctx.progress(step, min(done, total), total)
+
+        with Workers(ctx, self._workers) as workers:
+            return Reader(ctx, root, self._upload, workers).read(todo, progress)
+
+    def _settle(self, readings: Readings, entries: dict[str, Entry], skipped: Skipped) -> None:
+        entries.update(readings.entries)
+        for path in readings.vanished:
+            del entries[path]
+        missing = dict.fromkeys(readings.restless, "it kept changing while it was read")
+        missing |= {path: f"it cannot be read ({why})" for path, why in readings.unreadable.items()}
+        for path, why in missing.items():
+            last = self._last.entries.get(path)
+            if last is not None and last.kind == FILE:
+                entries[path] = last
+                skipped(path, f"{why}; the snapshot keeps what it was before", lost=True)
+            else:
+                del entries[path]
+                skipped(path, why, lost=True)
+
+    def _write(self, entries: dict[str, Entry]) -> None:
+        sizes = self._upload.stored | self._last.objects
+        used = dict.fromkeys(p.object for e in entries.values() for p in e.parts if p.object)
+        manifest = Manifest(entries, {path: sizes[path] for path in used})
+        number = self._number + 1
+        if not self._store.put_new(layout.snapshot_path(self._line, number), encode(manifest)):
+            raise Conflict(
+                f"Somebody else wrote snapshot {number} of {self._line}",
+                hint="Only one writer may store a folder at a time; try again.",
+            )
+        self._last = manifest
+        self._number = number
+        self._written[number] = frozenset(used)
+
+    def _bring_home(self, ctx: Context) -> None:
+        """Copy what the last snapshot uses of former attempts into this line, within the store."""
+        homes = {layout.objects_prefix(self._line), layout.objects_prefix(self._base)}
+        foreign = [path for path in self._last.objects if path.rpartition("/")[0] not in homes]
+        if not foreign:
+            return
+        moved: dict[str, str] = {}
+        with Workers(ctx, self._workers) as workers:
+            for path in foreign:
+                workers.submit(self._copy, path, then=moved.update)
+        for path, home in moved.items():
+            self._upload.stored[home] = self._last.objects[path]
+        self._last.objects = {
+            moved.get(path, path): size
+            for path, size in self._last.objects.items()
+            if path in moved or path not in foreign
+        }
+        self._last.entries = {
+            path: moved_entry
+            for path, entry in self._last.entries.items()
+            if (moved_entry := _rehomed(entry, moved, self._last.objects)) is not None
+        }
+
+    def _copy(self, path: str) -> dict[str, str]:
+        home = f"{layout.objects_prefix(self._line)}/{path.rpartition('/')[2]}"
+        try:
+            self._store.copy(path, home)
+        except NotFound:
+            return {}  # its files are read from the disk again
+        return {path: home}
+
+    def _wasteful(self) -> set[str]:
+        """Packs of this line that are mostly unused, or many and tiny: to be packed anew."""
+        if self._base == self._line:
+            return set()  # a base is never swept, so nothing would be gained
+        home = layout.objects_prefix(self._line)
+        live: dict[str, int] = {}
+        for entry in self._last.entries.values():
+            if 0 < entry.size < SMALL and entry.parts[0].object.startswith(home):
+                path = entry.parts[0].object
+                live[path] = live.get(path, 0) + entry.size
+        sizes = {path: self._last.objects[path] for path in live}
+        wasteful = {path for path, size in sizes.items() if live[path] * _WASTE < size}
+        tiny = {path for path, size in sizes.items() if size < SMALL}
+        return wasteful | (tiny if len(tiny) > _TINY_PACKS else set())
+
+    def _small_files(self, wasteful: set[str]) -> Iterable[Part]:
+        return (
+            entry.parts[0]
+            for entry in self._last.entries.values()
+            if 0 < entry.size < SMALL and entry.parts[0].object not in wasteful
+        )
+
+
+def _same(one: dict[str, Entry], other: dict[str, Entry]) -> bool:
+    if len(one) != len(other):
+        return False
+    for path, entry in one.items():
+        twin = other.get(path)
+        if entry is not twin and (twin is None or entry[:7] != twin[:7]):
+            return False
+    return True
+
+
+def _rehomed(entry: Entry, moved: dict[str, str], objects: dict[str, int]) -> Entry | None:
+    parts = tuple(part._replace(object=moved.get(part.object, part.object)) for part in entry.parts)
+    if any(part.object and part.object not in objects for part in parts):
+        return None
+    return entry._replace(parts=parts)

@@ -1,0 +1,205 @@
+"""A store: the few calls on object storage that all the rest is built on.
+
+obstore's exceptions stop here. Every call is retried and has a timeout, both by obstore itself.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import LocalStore, from_url
+
+from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+__all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store"]
+
+_RETRY_FOR = timedelta(seconds=120)
+_REQUEST_TIMEOUT = "60s"
+_DELETED_AT_ONCE = 500
+
+Buffer = bytes | bytearray | memoryview
+
+
+class ObjectInfo(NamedTuple):
+    """One object in a listing; `modified` is by the store's own clock."""
+
+    path: str
+    size: int
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class StoreAddress:
+    """Where a store is: a URL and obstore's options for it. Options may be secret."""
+
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+class Store(Protocol):
+    """Object storage. Paths are relative to the store's root and separated by `/`."""
+
+    def get(self, path: str) -> memoryview:
+        """The whole object. Absent: raises NotFound."""
+
+    def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+        """Some (start, length) parts of an object. Absent: raises NotFound."""
+
+    def put(self, path: str, data: Buffer) -> None:
+        """Write an object at once and wholly; one that is there is replaced."""
+
+    def put_new(self, path: str, data: Buffer) -> bool:
+        """Write an object if there is none; of many racing callers exactly one gets True.
+
+        A repeat by the same caller, after an answer got lost, must carry the same bytes: it gets
+        True as well.
+        """
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy within the store, without moving bytes over the wire. Absent: raises NotFound."""
+
+    def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
+        """All objects under the folder `prefix`, sorted; only those that sort after `after`."""
+
+    def head(self, path: str) -> ObjectInfo | None:
+        """Size and time of one object. Absent: None."""
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove objects; those that are absent are no error."""
+
+
+def open_store(address: StoreAddress) -> Store:
+    """Open a store; a folder must exist."""
+    if address.url.startswith("file://"):
+        return ObstoreStore(LocalStore(Path(address.url.removeprefix("file://"))))
+    options: dict[str, Any] = {
+        "client_options": {"timeout": _REQUEST_TIMEOUT},
+        "retry_config": {"retry_timeout": _RETRY_FOR},
+    }
+    for key, value in address.options.items():
+        options[key] = options[key] | value if isinstance(options.get(key), dict) else value
+    with _translated(address.url):
+        return ObstoreStore(from_url(address.url, **options))
+
+
+class ObstoreStore:
+    """A store on obstore."""
+
+    def __init__(self, backend: ObjectStore) -> None:
+        self._backend = backend
+
+    def get(self, path: str) -> memoryview:
+        with _translated(path):
+            return memoryview(obstore.get(self._backend, path).bytes())
+
+    def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+        with _translated(path):
+            parts = obstore.get_ranges(
+                self._backend,
+                path,
+                starts=[start for start, _ in ranges],
+                lengths=[length for _, length in ranges],
+            )
+            return [memoryview(part) for part in parts]
+
+    def put(self, path: str, data: Buffer) -> None:
+        with _translated(path):
+            obstore.put(self._backend, path, data, use_multipart=False)
+
+    def put_new(self, path: str, data: Buffer) -> bool:
+        with _translated(path):
+            try:
+                obstore.put(self._backend, path, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                # Ours, if an answer was lost and the request repeated below us.
+                return bytes(self.get(path)) == bytes(data)
+            return True
+
+    def copy(self, source: str, target: str) -> None:
+        with _translated(source):
+            obstore.copy(self._backend, source, target)
+
+    def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
+        found: list[ObjectInfo] = []
+        with _translated(prefix):
+            for page in obstore.list(self._backend, prefix or None, offset=after or None):
+                found.extend(
+                    ObjectInfo(item["path"], item["size"], item["last_modified"]) for item in page
+                )
+        return sorted(found)
+
+    def head(self, path: str) -> ObjectInfo | None:
+        try:
+            with _translated(path):
+                item = obstore.head(self._backend, path)
+        except NotFound:
+            return None
+        return ObjectInfo(item["path"], item["size"], item["last_modified"])
+
+    def delete(self, paths: Sequence[str]) -> None:
+        for start in range(0, len(paths), _DELETED_AT_ONCE):
+            self._delete(paths[start : start + _DELETED_AT_ONCE])
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        try:
+            with _translated(paths[0]):
+                obstore.delete(self._backend, paths)
+        except NotFound:
+            # A folder complains of the first absent object and leaves the rest.
+            for path in paths:
+                try:
+                    with _translated(path):
+                        obstore.delete(self._backend, path)
+                except NotFound:
+                    continue
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileNotFoundError, NotFoundError) as error:
+        raise NotFound(f"{path} is not in the store") from error
+    except (PermissionDeniedError, PermissionError, UnauthenticatedError) as error:
+        raise AuthError(
+            f"The store refused access to {path}: {_first_line(error)}",
+            hint="Check the credentials and what they may do with this store.",
+        ) from error
+    except AlreadyExistsError:
+        raise
+    except (BaseError, OSError) as error:
+        raise _other(path, error) from error
+
+
+def _other(path: str, error: Exception) -> SojournError:
+    text = str(error)
+    if "No space left" in text or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
+        return QuotaError(
+            f"No space is left in the store for {path}",
+            hint="Free some space on that disk, or choose another one for the store.",
+        )
+    return Transient(
+        f"The store did not do its work on {path}: {_first_line(error)}",
+        hint="Check that the store can be reached, then try again.",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
