@@ -9,6 +9,7 @@ from threading import Event
 from sojourn.agent.background import Chore, say
 from sojourn.agent.notice import Notice
 from sojourn.core.context import Context
+from sojourn.core.errors import SojournError
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
 from sojourn.storage.lease import Lease, Leases
@@ -36,28 +37,30 @@ class LogSync:
         self._sign: object = None
         self._looked = float("-inf")
         self._followed_until = float("-inf")
-        self._flushed = time.monotonic()
-        self._chore = Chore("log", self._round, lambda _: log.wait(self._interval()))
+        self._flushed = float("-inf")
+        self._chore = Chore("log", self._round, self._pause)
 
     def start(self) -> None:
-        self._look_for_followers()
         self._chore.start()
 
     def stop(self) -> None:
         self._log.close()
         self._chore.stop()
 
-    def _interval(self) -> float:
-        return _FRESH if self._followed() else min(self._look, _IDLE)
-
     def _followed(self) -> bool:
         return time.monotonic() < self._followed_until
 
-    def _round(self) -> None:
+    def _pause(self, stopping: Event) -> None:
         self._look_for_followers()
+        eager = self._followed()
+        if eager:
+            # A line that comes after a pause is written at once; a flood, a few times a second.
+            stopping.wait(self._flushed + _FRESH - time.monotonic())
+        self._log.wait(self._look, eager=eager)
+
+    def _round(self) -> None:
         due = time.monotonic() - self._flushed >= _IDLE
-        if self._followed() or due or self._log.full:
-            self._log.flush()
+        if (self._followed() or due or self._log.full) and self._log.flush():
             self._flushed = time.monotonic()
 
     def _look_for_followers(self) -> None:
@@ -65,7 +68,10 @@ class LogSync:
         if now - self._looked < self._look:
             return
         self._looked = now
-        sign = self._store.head(layout.FOLLOW)
+        try:
+            sign = self._store.head(layout.FOLLOW)
+        except SojournError:
+            return  # writing the log will tell
         if sign is not None and sign != self._sign:
             self._sign = sign
             self._followed_until = now + _FOLLOWED_FOR

@@ -62,10 +62,16 @@ class LogWriter:
         """Whether a segment should be written, however young it is."""
         return len(self._buffer) >= _SEGMENT
 
-    def wait(self, seconds: float) -> None:
-        """Return when a segment is full, after this long, or when the log is closed."""
+    def wait(self, seconds: float, *, eager: bool = False) -> None:
+        """Return when a segment is full, after this long, or when the log is closed.
+
+        `eager`: also as soon as there is anything to write.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self.full or self._closed, seconds)
+            self._changed.wait_for(lambda: self._due(eager), seconds)
+
+    def _due(self, eager: bool) -> bool:
+        return self.full or self._closed or (eager and bool(self._buffer or self._open))
 
     def close(self) -> None:
         """Nothing more will be appended: whoever waits is woken."""
