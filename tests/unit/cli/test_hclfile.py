@@ -1,0 +1,438 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sojourn.cli.taskfile import read_tasks
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Storage, Task
+
+TASK_PAGE = r"""
+resource "iterative_task" "example" {
+  cloud       = "aws"     # or any of: gcp, az, k8s
+  machine     = "m"       # medium. Or any of: l, xl, m+k80, xl+v100, ...
+  image       = "ubuntu"  # or "nvidia", ...
+  region      = "us-west" # or "us-east", "eu-west", ...
+  disk_size   = -1        # GB. Default -1 for automatic
+  spot        = 0         # auto-price. Default -1 to disable, or >0 for hourly USD limit
+  parallelism = 1
+  timeout     = 86400     # max 24h before forced termination
+
+  environment = { GREETING = "Hello, world!" }
+  storage {
+    workdir = "."         # default blank (don't upload)
+    output  = "results"   # default blank (don't download). Relative to workdir
+    exclude = ["/.dvc/cache", "/results/tempfile", "*.pyc"]
+  }
+  script = <<-END
+    #!/bin/bash
+
+    # create output directory if needed
+    mkdir -p results
+    echo "$GREETING" | tee results/$(uuidgen)
+    # read last result (in case of spot/preemptible instance recovery)
+    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
+    EPOCH=$${EPOCH:-1}  # start from 1 if last result not found
+
+    echo "(re)starting training loop from $EPOCH up to 1337 epochs"
+    for epoch in $(seq $EPOCH 1337); do
+      sleep 1
+      echo "$epoch" | tee results/epoch.txt
+    done
+  END
+  # or: script = file("example.sh")
+}
+"""
+
+TASK_PAGE_SCRIPT = """\
+#!/bin/bash
+
+# create output directory if needed
+mkdir -p results
+echo "$GREETING" | tee results/$(uuidgen)
+# read last result (in case of spot/preemptible instance recovery)
+if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
+EPOCH=${EPOCH:-1}  # start from 1 if last result not found
+
+echo "(re)starting training loop from $EPOCH up to 1337 epochs"
+for epoch in $(seq $EPOCH 1337); do
+  sleep 1
+  echo "$epoch" | tee results/epoch.txt
+done
+"""
+
+README = r"""
+terraform {
+  required_providers { iterative = { source = "iterative/iterative" } }
+}
+provider "iterative" {}
+
+resource "iterative_task" "example" {
+  cloud      = "aws" # or any of: gcp, az, k8s
+  machine    = "m"   # medium. Or any of: l, xl, m+k80, xl+v100, ...
+  spot       = 0     # auto-price. Default -1 to disable, or >0 for hourly USD limit
+  disk_size  = -1    # GB. Default -1 for automatic
+
+  storage {
+    workdir = "."       # default blank (don't upload)
+    output  = "results" # default blank (don't download). Relative to workdir
+  }
+  script = <<-END
+    #!/bin/bash
+
+    # create output directory if needed
+    mkdir -p results
+    # read last result (in case of spot/preemptible instance recovery)
+    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
+    EPOCH=$${EPOCH:-1}  # start from 1 if last result not found
+
+    echo "(re)starting training loop from $EPOCH up to 1337 epochs"
+    for epoch in $(seq $EPOCH 1337); do
+      sleep 1
+      echo "$epoch" | tee results/epoch.txt
+    done
+  END
+}
+"""
+
+README_SCRIPT = """\
+#!/bin/bash
+
+# create output directory if needed
+mkdir -p results
+# read last result (in case of spot/preemptible instance recovery)
+if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
+EPOCH=${EPOCH:-1}  # start from 1 if last result not found
+
+echo "(re)starting training loop from $EPOCH up to 1337 epochs"
+for epoch in $(seq $EPOCH 1337); do
+  sleep 1
+  echo "$epoch" | tee results/epoch.txt
+done
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "main.tf"
+    file.write_bytes(text.encode())
+    return file
+
+
+def read(folder: Path, text: str) -> Task:
+    [only] = read_tasks(write(folder, text))
+    return only.task
+
+
+def with_fields(fields: str) -> str:
+    script = "" if "script" in fields else '  script = "#!/bin/sh"\n'
+    return f'resource "iterative_task" "x" {{\n  cloud = "aws"\n{script}{fields}\n}}\n'
+
+
+def refused(folder: Path, text: str) -> list[str]:
+    file = write(folder, text)
+    with pytest.raises(InvalidInput) as caught:
+        read_tasks(file)
+    shown = [str(problem) for problem in caught.value.problems]
+    assert all(line.startswith(str(file)) for line in shown)
+    return [line.removeprefix(f"{file}: ").removeprefix("iterative_task.x: ") for line in shown]
+
+
+def test_the_example_of_the_task_page(tmp_path: Path) -> None:
+    [found] = read_tasks(write(tmp_path, TASK_PAGE))
+    assert found.label == "example"
+    assert found.task == Task(
+        TASK_PAGE_SCRIPT,
+        cloud="aws",
+        machine="m",
+        image="ubuntu",
+        region="us-west",
+        disk_size=-1,
+        spot=0,
+        parallelism=1,
+        timeout=86400,
+        environment={"GREETING": "Hello, world!"},
+        storage=Storage(
+            workdir=str(tmp_path),
+            output="results",
+            exclude=("/.dvc/cache", "/results/tempfile", "*.pyc"),
+        ),
+    )
+
+
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    assert read(tmp_path, README) == Task(
+        README_SCRIPT,
+        cloud="aws",
+        spot=0,
+        storage=Storage(workdir=str(tmp_path), output="results"),
+    )
+
+
+def test_all_tasks_of_a_file_and_nothing_else(tmp_path: Path) -> None:
+    text = """
+variable "unused" { default = 1 }
+locals { a = upper("x") }
+resource "iterative_task" "first" {
+  cloud  = "aws"
+  script = "#!/bin/one"
+  timeouts { create = "20m" }
+}
+resource "aws_instance" "other" {
+  ami = data.aws_ami.x.id
+}
+resource "iterative_cml_runner" "runner" { cloud = "aws" }
+resource iterative_task second {
+  cloud  = "gcp"
+  script = "#!/bin/two"
+}
+output "logs" { value = try(join("\\n", iterative_task.first.logs), "") }
+"""
+    found = {file.label: file.task for file in read_tasks(write(tmp_path, text))}
+    assert found == {
+        "first": Task("#!/bin/one", cloud="aws"),
+        "second": Task("#!/bin/two", cloud="gcp"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("expression", "script"),
+    [
+        (r'"#!/bin/sh\necho \"a\"\t\\n\u00e9\U0001F600"', '#!/bin/sh\necho "a"\t\\né😀'),
+        ('"#! $${A} $$${B} %%{c} $$ %% $ %"', "#! ${A} $${B} %{c} $$ %% $ %"),
+        ('("#!x")', "#!x"),
+        ('"#!${path.module}/x"', "#!./x"),
+        ("<<END\n#!/bin/sh\n  echo\nEND\n", "#!/bin/sh\n  echo\n"),
+        ("<<END\n#!/bin/sh\n\n\n  END\n", "#!/bin/sh\n\n\n"),
+        ("<<-END\n\t#!/bin/sh\n\n\t  echo\n  \n\tEND\n", "#!/bin/sh\n\n  echo\n  \n"),
+        ("<<-END\n      #!x\n    END\n", "#!x\n"),
+        ("<<-END\n    #!x\n  END2\n    END\n", None),
+        ("<<-END\n    #!x\n    END2\n    END\n", "#!x\nEND2\n"),
+        (
+            '<<-E\n  #!x\n  $${A} $$${B} %%{c} $$ %% \\n "q" # /* // \u2028y\n  E\n',
+            '#!x\n${A} $${B} %{c} $$ %% \\n "q" # /* // \u2028y\n',
+        ),
+        ("<<-END\r\n  #!x\r\n   y\r\n  END\r\n", "#!x\r\n y\r\n"),
+        ("<<-END\n  #!x\n  $${\n  END\n", "#!x\n${\n"),
+    ],
+)
+def test_texts_as_terraform_reads_them(tmp_path: Path, expression: str, script: str | None) -> None:
+    """The expected texts are what Terraform 1.11 makes of these."""
+    text = with_fields(f'  script = {expression}\n  machine = "l"')
+    if script is None:
+        assert refused(tmp_path, text)[0].startswith("script: must begin with a shebang")
+    else:
+        task = read(tmp_path, text)
+        assert (task.script, task.machine) == (script, "l")
+
+
+@pytest.mark.parametrize("name", ["train.sh", "./train.sh", "${path.module}/train.sh"])
+def test_file_is_relative_to_the_tf_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "there" / "train.sh").write_bytes(b"#!/bin/sh\r\necho ${A} %{x} \\n\n")
+    text = with_fields(f'  script = file("{name}")\n  storage {{\n workdir = "../data"\n}}')
+    write(tmp_path / "there", text)
+    [found] = read_tasks(Path("../there/main.tf"))
+    assert found.task.script == "#!/bin/sh\r\necho ${A} %{x} \\n\n"
+    assert found.task.storage.workdir == str(tmp_path / "data")
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    [line] = refused(tmp_path, with_fields('  script = file("no.sh")'))
+    assert line == f"script: {tmp_path / 'no.sh'}: cannot be read: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("0.1", 0.1), ("-1", -1), ("0", 0), ("1e1", 10), ("12.50", 12.5), ('"0.25"', 0.25)],
+)
+def test_prices(tmp_path: Path, written: str, value: float) -> None:
+    assert read(tmp_path, with_fields(f"  spot = {written}")).spot == value
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("3600", 3600), ("1e3", 1000), ("60.0", 60), ('"90"', 90), ("null", 86400)],
+)
+def test_whole_numbers(tmp_path: Path, written: str, value: int) -> None:
+    timeout = read(tmp_path, with_fields(f"  timeout = {written}")).timeout
+    assert timeout == value
+    assert type(timeout) is int
+
+
+def test_maps_and_lists_convert_as_in_terraform(tmp_path: Path) -> None:
+    task = read(
+        tmp_path,
+        with_fields(
+            """
+  environment = {
+    A = 1, B : 1.50     # a comment
+    "C_D" = true
+    E = null
+    "GITHUB_*" = ""
+    in = "x"
+    F = 1e21,
+    ("G") = -0.5
+    true = "yes"
+  }
+  tags = {}
+  name = 7
+  storage {
+    exclude = [
+      "a", # first
+      1,
+    ]
+    container      = "bucket/path"
+    container_opts = { account = "x" }
+  }"""
+        ),
+    )
+    assert task.environment == {
+        "A": "1",
+        "B": "1.5",
+        "C_D": "true",
+        "E": "",
+        "GITHUB_*": "",
+        "in": "x",
+        "F": "1000000000000000000000",
+        "G": "-0.5",
+        "true": "yes",
+    }
+    assert task.name == "7"
+    assert task.storage == Storage(
+        exclude=("a", "1"), container="bucket/path", container_opts={"account": "x"}
+    )
+
+
+ONLY = "only Terraform can work out {}: write the value itself, or use `terraform apply`"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ("machine = var.size", "machine: " + ONLY.format("`var.size`")),
+        ("machine = local.sizes[0]", "machine: " + ONLY.format("`local.sizes[0]`")),
+        ("machine = size", "machine: " + ONLY.format("`size`")),
+        ("machine = path.cwd", "machine: " + ONLY.format("`path.cwd`")),
+        ('name = "a-${var.x}"', "name: " + ONLY.format("`var.x`")),
+        ('name = "%{if true}a%{endif}"', "name: only Terraform can work out"),
+        ('name = upper("x")', "name: " + ONLY.format("the function upper()")),
+        ('name = file("a", "b")', "name: " + ONLY.format("the function file()")),
+        ("timeout = 60 * 60", "timeout: " + ONLY.format("`60 * 60`")),
+        ("spot = !true", "spot: " + ONLY.format("`! true`")),
+        ("spot = true ? 1 : 2", "spot: only Terraform can work out"),
+        ('tags = { for k in ["a"] : k => k }', "tags: only Terraform can work out"),
+        ("environment = { A = var.a }", "environment: " + ONLY.format("`var.a`")),
+        ('environment = { (var.a) = "x" }', "environment: " + ONLY.format("`var.a`")),
+        ("storage {\n exclude = [var.a]\n}", "storage.exclude: " + ONLY.format("`var.a`")),
+        (
+            "script = <<-END\n  #!x\n  echo ${HOME}\nEND\n",
+            "script: " + ONLY.format("`${HOME}`") + " (for a literal ${ write $${)",
+        ),
+        (
+            "script = <<-END\n  #!x\n  date +%{x}\nEND\n",
+            "script: " + ONLY.format("`%{x}`") + " (for a literal %{ write %%{)",
+        ),
+        ("count = 2", "count: belongs to Terraform; remove it, or use `terraform apply`"),
+        ("for_each = {}", "for_each: belongs to Terraform"),
+        ("depends_on = []", "depends_on: belongs to Terraform"),
+        ("provider = iterative.x", "provider: belongs to Terraform"),
+        ("lifecycle {\n}", "lifecycle: belongs to Terraform"),
+        ('dynamic "storage" {\n}', "dynamic: belongs to Terraform"),
+        ('machin = "m"', "machin: there is no such field; did you mean machine?"),
+        ("qqqqq = 1", "qqqqq: there is no such field"),
+        ("timeouts = {}", "timeouts: there is no such field; did you mean timeout?"),
+        (
+            'storage {\n outputs = "x"\n}',
+            "storage.outputs: there is no such field; did you mean storage.output?",
+        ),
+        ("storage {\n timeouts {}\n}", "storage.timeouts: there is no such field"),
+        ("storage = {}", "storage: must be written as storage { ... }"),
+        ("environment {\n}", "environment: must be written as environment = ..."),
+        ("storage {\n}\n  storage {\n}", "storage: is given more than once"),
+        ("spot = 1\n  spot = 2", "spot: is given more than once"),
+        ('timeout = "soon"', "timeout: must be a whole number, not a text"),
+        ("timeout = 1.5", "timeout: must be a whole number, not a number"),
+        ("timeout = true", "timeout: must be a whole number, not true or false"),
+        ("timeout = 0", "timeout: 0 is not possible; give a number of seconds, 1 or more"),
+        ("name = []", "name: must be a text, not a list"),
+        ('environment = "x"', "environment: must be a map, not a text"),
+        ('storage {\n exclude = "x"\n}', "storage.exclude: must be a list, not a text"),
+        ('storage {\n output = "/x"\n}', "storage.output: '/x' is outside workdir"),
+        ('script = "echo"', "script: must begin with a shebang"),
+        ('name = "a\nb"', "name: a text in quotes cannot go over several lines"),
+        (r'name = "\d"', r"name: \d is not an escape of HCL; a backslash is written \\"),
+        (r'name = "\U00110000"', r"name: \U00110000 is not an escape of HCL"),
+        (r'name = "\ud800"', r"name: \ud800 is not an escape of HCL"),
+        ('tags = { a = "$${x", b = "}" }', "tags: a quote follows a `${` that has no `}`"),
+        (
+            "script = <<END\n#!x\nEND  \n  machine = <<END\nm\nEND\n",
+            "script: there are blanks after the END that ends the text; remove them",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, fields: str, problem: str) -> None:
+    [line] = refused(tmp_path, with_fields("  " + fields))
+    assert line.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", 'has no task: no `resource "iterative_task" "name" { ... }`'),
+        ('resource "aws_instance" "x" {}', "has no task"),
+        ('data "iterative_task" "x" {}', "has no task"),
+        ('resource "iterative_task" {}', "an iterative_task needs a name"),
+        ('resource "iterative_task" "x" {\n  script = "#!x"\n}', "cloud: is required"),
+        ('resource "iterative_task" "x" {\n  cloud = "aws"\n}', "script: is required"),
+        (
+            'resource "iterative_task" "x" {\n  cloud = null\n  script = "#!x"\n}',
+            "cloud: is required",
+        ),
+        (with_fields("") + with_fields(""), "iterative_task.x: there are two blocks"),
+        ('a = "b"\nresource "x" {\n  c = = 1\n}', "line 3: this is not valid HCL"),
+        ('resource "x" "y" {\n', "line 2: this is not valid HCL"),
+    ],
+)
+def test_whole_file_refused(tmp_path: Path, text: str, problem: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(InvalidInput) as caught:
+        read_tasks(file)
+    assert problem in str(caught.value)
+    assert str(caught.value).startswith(str(file))
+
+
+def test_several_problems_at_once(tmp_path: Path) -> None:
+    text = 'resource "iterative_task" "x" {\n  machin = "m"\n  name = var.x\n  count = 2\n}'
+    assert [line.partition(":")[0] for line in refused(tmp_path, text)] == [
+        "machin",
+        "name",
+        "count",
+        "cloud",
+        "script",
+    ]
+
+
+def test_environment_is_not_in_messages(tmp_path: Path) -> None:
+    [line] = refused(tmp_path, with_fields('  environment = { "1A" = "secret" }'))
+    assert "secret" not in line
+
+
+def test_large_script(tmp_path: Path) -> None:
+    lines = "".join(f"    echo {i}\n" for i in range(8000))
+    task = read(tmp_path, with_fields(f"  script = <<-END\n    #!/bin/sh\n{lines}    END\n"))
+    assert task.script == "#!/bin/sh\n" + "".join(f"echo {i}\n" for i in range(8000))
+
+
+def test_terraform_reads_files_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, with_fields('  storage {\n workdir = "."\n}'))
+    [found] = read_tasks(Path("main.tf"))
+    assert found.task.storage.workdir == os.getcwd()

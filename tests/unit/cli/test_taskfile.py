@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sojourn.cli.taskfile import TaskFile, read_tasks
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Task
+
+
+@pytest.mark.parametrize("name", ["train.sh", "train", "train.py", "train.tf.sh"])
+def test_a_script_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    text = "#!/usr/bin/env python3\r\nprint('${A} é')\n\n"
+    file.write_bytes(text.encode())
+    assert read_tasks(file) == [TaskFile(file.stem, Task(text))]
+
+
+def test_suffixes_in_capitals(tmp_path: Path) -> None:
+    file = tmp_path / "TASK.YAML"
+    file.write_text("script: '#!x'")
+    assert read_tasks(file) == [TaskFile("TASK", Task("#!x"))]
+
+
+def test_a_script_needs_a_shebang(tmp_path: Path) -> None:
+    file = tmp_path / "train.sh"
+    file.write_text("echo")
+    with pytest.raises(InvalidInput) as caught:
+        read_tasks(file)
+    assert str(caught.value).startswith(f"{file}: script: must begin with a shebang")
+
+
+@pytest.mark.parametrize("name", ["no.sh", "no.yaml", "no.tf"])
+def test_missing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        read_tasks(tmp_path / name)
+    assert str(caught.value) == f"{tmp_path / name}: cannot be read: No such file or directory"
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
+        read_tasks(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x.sh", "x.yaml", "x.tf"])
+def test_not_a_text(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"#!/bin/sh\n\xff\xfe")
+    with pytest.raises(InvalidInput, match="is not a text in UTF-8"):
+        read_tasks(tmp_path / name)
+
+
+def test_no_parser_is_loaded_for_a_script(tmp_path: Path) -> None:
+    file = tmp_path / "x.sh"
+    file.write_text("#!x")
+    code = f"""
+import sys
+from pathlib import Path
+from sojourn.cli.taskfile import read_tasks
+read_tasks(Path({str(file)!r}))
+print(sorted({{"yaml", "msgspec", "hcl2", "lark"}} & set(sys.modules)))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

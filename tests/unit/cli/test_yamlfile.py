@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sojourn.cli.taskfile import TaskFile, read_tasks
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Storage, Task
+
+SCRIPT = "script: '#!/bin/sh'\n"
+
+
+def read(folder: Path, text: str) -> Task:
+    file = folder / "task.yaml"
+    file.write_text(text)
+    [only] = read_tasks(file)
+    return only.task
+
+
+def refused(folder: Path, text: str) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        read(folder, text)
+    shown = [str(problem) for problem in caught.value.problems]
+    assert all(line.startswith(str(folder / "task.yaml")) for line in shown)
+    return [line.removeprefix(str(folder / "task.yaml") + ": ") for line in shown]
+
+
+def test_all_fields(tmp_path: Path) -> None:
+    task = read(
+        tmp_path,
+        """
+script: |
+  #!/bin/bash
+  echo "${A:-1}"
+cloud: aws
+region: us-east
+machine: l+v100
+disk_size: 30
+spot: 0.1
+image: nvidia
+permission_set: arn:aws:iam::1:instance-profile/x
+parallelism: 2
+timeout: 3600
+name: my task
+tags: {team: ml}
+environment: {GREETING: "Hello, world!"}
+storage:
+  workdir: data
+  output: results
+  exclude: ["*.pyc", /cache]
+  container: bucket/path
+  container_opts: {account: x}
+""",
+    )
+    assert task == Task(
+        '#!/bin/bash\necho "${A:-1}"\n',
+        cloud="aws",
+        region="us-east",
+        machine="l+v100",
+        disk_size=30,
+        spot=0.1,
+        image="nvidia",
+        permission_set="arn:aws:iam::1:instance-profile/x",
+        parallelism=2,
+        timeout=3600,
+        name="my task",
+        tags={"team": "ml"},
+        environment={"GREETING": "Hello, world!"},
+        storage=Storage(
+            workdir=str(tmp_path / "data"),
+            output="results",
+            exclude=("*.pyc", "/cache"),
+            container="bucket/path",
+            container_opts={"account": "x"},
+        ),
+    )
+
+
+def test_defaults_and_label(tmp_path: Path) -> None:
+    file = tmp_path / "train.yml"
+    file.write_text(SCRIPT)
+    assert read_tasks(file) == [TaskFile("train", Task("#!/bin/sh"))]
+
+
+def test_workdir_is_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "there" / "task.yaml").write_text(SCRIPT + "storage: {workdir: ../data}")
+    [read] = read_tasks(Path("../there/task.yaml"))
+    assert read.task.storage.workdir == str(tmp_path / "data")
+
+
+def test_absolute_workdir_stays(tmp_path: Path) -> None:
+    assert read(tmp_path, SCRIPT + "storage: {workdir: /data/x}").storage.workdir == "/data/x"
+
+
+def test_script_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_bytes(b"#!/bin/sh\r\necho caf\xc3\xa9\n")
+    task = read(tmp_path, "script: {file: train.sh}")
+    assert task.script == "#!/bin/sh\r\necho café\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("{file: missing.sh}", "missing.sh: cannot be read: No such file or directory"),
+        ("{path: x.sh}", "script: must be a text, or `file:`"),
+        ("{file: x.sh, mode: 1}", "script: must be a text, or `file:`"),
+        ("{file: 1}", "script: must be a text, or `file:`"),
+    ],
+)
+def test_script_file_refused(tmp_path: Path, script: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read(tmp_path, f"script: {script}")
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("1", "1"),
+        ("007", "007"),
+        ("1e-4", "1e-4"),
+        ("1.50", "1.50"),
+        ("1_000", "1_000"),
+        ("0x1F", "0x1F"),
+        ("12:30:45", "12:30:45"),
+        ("2024-01-31", "2024-01-31"),
+        (".inf", ".inf"),
+        ("'true'", "true"),
+        ('"1"', "1"),
+        ("", ""),
+        ("null", ""),
+        ("~", ""),
+        ("'~'", "~"),
+        ('"a\\nb"', "a\nb"),
+        ("=", "="),
+    ],
+)
+def test_environment_values_as_they_are_written(tmp_path: Path, written: str, text: str) -> None:
+    task = read(tmp_path, SCRIPT + f"environment:\n  A: {written}\ntags:\n  t: {written}")
+    assert (task.environment, task.tags) == ({"A": text}, {"t": text})
+
+
+@pytest.mark.parametrize("name", ["NO", "y", "On", "TRUE", "null"])
+def test_names_that_look_like_something_else(tmp_path: Path, name: str) -> None:
+    assert read(tmp_path, SCRIPT + f"environment: {{{name}: 'x'}}").environment == {name: "x"}
+
+
+@pytest.mark.parametrize("value", ["true", "no", "On", "FALSE"])
+def test_truth_values_in_the_environment_are_refused(tmp_path: Path, value: str) -> None:
+    assert refused(tmp_path, SCRIPT + f"environment: {{DEBUG: {value}}}") == [
+        f"environment.DEBUG: put it in quotes to say which text is meant: '{value}'"
+    ]
+
+
+def test_merge_keys(tmp_path: Path) -> None:
+    task = read(tmp_path, SCRIPT + "tags: &common {A: 1, B: 2}\nenvironment: {<<: *common, B: 03}")
+    assert task.environment == {"A": "1", "B": "03"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("scirpt: x\nscript: '#!x'", ["scirpt: there is no such field; did you mean script?"]),
+        ("qwertz: x\nscript: '#!x'", ["qwertz: there is no such field"]),
+        (
+            "storage: {work_dir: .}\nscript: '#!x'",
+            ["storage.work_dir: there is no such field; did you mean storage.workdir?"],
+        ),
+        ("cloud: aws", ["script: is required"]),
+        (SCRIPT + "parallelism: two", ["parallelism: must be a whole number, not a text"]),
+        (SCRIPT + "timeout: 1.5", ["timeout: must be a whole number, not a number"]),
+        (SCRIPT + "spot: [1]", ["spot: must be a number, not a list"]),
+        (SCRIPT + "name: 7", ["name: must be a text, not a whole number"]),
+        (SCRIPT + "cloud: true", ["cloud: must be a text, not true or false"]),
+        (SCRIPT + "name: 2024-01-31", ["name: must be a text, not a date"]),
+        (SCRIPT + "storage: data", ["storage: must be a map, not a text"]),
+        (SCRIPT + "storage: {exclude: '*.pyc'}", ["storage.exclude: must be a list, not a text"]),
+        (
+            SCRIPT + "storage: {exclude: [1]}",
+            ["storage.exclude[0]: must be a text, not a whole number"],
+        ),
+        (SCRIPT + "storage: {workdir: }", ["storage.workdir: must be a text, not empty"]),
+        (SCRIPT + "environment: [A]", ["environment: must be a map, not a list"]),
+        (SCRIPT + "environment: {A: [1]}", ["environment.A: must be a text"]),
+        (SCRIPT + "environment: {A: {b: c}}", ["environment.A: must be a text"]),
+        (SCRIPT + "cloud: aws\ncloud: gcp", ["cloud: is given more than once"]),
+        (SCRIPT + "tags: {a: x, a: y}", ["tags.a: is given more than once"]),
+        (SCRIPT + "? [a]\n: b", ["-: a name must be a text"]),
+        (
+            "script: echo",
+            ["script: must begin with a shebang that says what runs it, such as #!/bin/bash"],
+        ),
+        ("- a", ["must be a map of a task's fields, such as `script: ...`"]),
+        ("", ["must be a map of a task's fields, such as `script: ...`"]),
+        ("a: b\n---\nc: d", ["line 2: this is not valid YAML: but found another document"]),
+        (
+            "script: |\n  x\n\tbad: [",
+            ["line 3: this is not valid YAML: found character '\\t' that cannot start any token"],
+        ),
+        (
+            "a: b\nc: [1, 2",
+            ["line 2: this is not valid YAML: expected ',' or ']', but got '<stream end>'"],
+        ),
+        (
+            "a: !a x",
+            ["line 1: this is not valid YAML: could not determine a constructor for the tag '!a'"],
+        ),
+        ("a: 2024-99-99", ["this is not valid YAML: month must be in 1..12"]),
+    ],
+)
+def test_refused(tmp_path: Path, text: str, problems: list[str]) -> None:
+    assert refused(tmp_path, text) == problems
+
+
+def test_all_problems_at_once(tmp_path: Path) -> None:
+    text = "script: echo\nparallelism: 0\nclout: x\nstorage: {output: ../x, exclude: ['[']}"
+    assert [line.partition(":")[0] for line in refused(tmp_path, text)] == [
+        "clout",
+        "storage.output",
+        "storage.exclude",
+        "script",
+        "parallelism",
+    ]
+
+
+def test_no_code_is_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    refused(tmp_path, "a: !!python/object/apply:os.system ['echo ran']")
+    assert capfd.readouterr().out == ""
+
+
+def test_values_are_not_in_messages(tmp_path: Path) -> None:
+    bad: dict[str, Any] = {"1A": "secret"}
+    [line] = refused(tmp_path, SCRIPT + f"environment: {bad}")
+    assert "secret" not in line
