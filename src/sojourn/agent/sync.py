@@ -24,7 +24,8 @@ _FRESH = 0.3  # seconds between segments while somebody follows
 _IDLE = 10.0  # and while nobody does
 _FOLLOWED_FOR = 30.0  # seconds that a sign of a follower counts
 _WORKERS = 2  # a machine is for the script; this keeps memory low as well
-_SCAN_SHARE = 20  # scanning may take one part in this many of the time
+_SCAN_EVERY = 1.0  # seconds between looks for changes
+_SCAN_SHARE = 20  # but looking may take one part in this many of the time
 
 
 class LogSync:
@@ -88,7 +89,7 @@ class Snapshots:
         self._workdir = workdir
         self._filters = filters
         self._every = every
-        self._took = 0.0
+        self._pause_next = _SCAN_EVERY
         self._told: set[str] = set()
         line = layout.data_prefix(lease.rank, lease.attempt)
         self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
@@ -103,21 +104,23 @@ class Snapshots:
         self._chore.stop()
 
     def _pause(self, stopping: Event) -> None:
-        stopping.wait(max(self._every, self._took * _SCAN_SHARE))
+        stopping.wait(self._pause_next)
 
     def take(self) -> None:
         """Store the workdir as it is now."""
         began = time.monotonic()
         changed = self._writer.take(Context(), self._workdir, self._filters, skipped=self._skipped)
-        self._took = time.monotonic() - began
+        took = time.monotonic() - began
+        self._pause_next = max(self._every if changed else _SCAN_EVERY, took * _SCAN_SHARE)
         if changed:
             self._writer.sweep()
-        if self._first:
-            self._first = False
             self._sweep_former()
 
     def _sweep_former(self) -> None:
         """What former attempts stored is not needed once this one has a snapshot of its own."""
+        if not self._first:
+            return
+        self._first = False
         own = self._lease.attempt
         found = self._store.list(layout.lines_prefix(self._lease.rank))
         former = [item.path for item in found if layout.numbers(item.path)[1] < own]

@@ -63,6 +63,7 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
     cursor = data.cursor()
     watched = float("-inf")
     seen: Status | None = None
+    attempts: dict[int, int] = {}
     while True:
         if time.monotonic() - watched > _WATCH_EVERY:
             data.watch(ctx)
@@ -74,6 +75,14 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
         if seen is None or (now.state, now.reason) != (seen.state, seen.reason):
             seen = now
             ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
+        _tell_of_respawns(ctx, now, attempts)
         if over:
             return
         ctx.sleep(cloud.features.poll)
+
+
+def _tell_of_respawns(ctx: Context, now: Status, attempts: dict[int, int]) -> None:
+    for rank in now.ranks:
+        if rank.attempt > attempts.get(rank.rank, rank.attempt):
+            ctx.note(f"The machine of rank {rank.rank} was lost; attempt {rank.attempt} goes on")
+        attempts[rank.rank] = rank.attempt
