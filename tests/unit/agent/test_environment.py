@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.unit.agent.world import MARK, World, eventually, marked
 
 from sojourn.core.report import Outcome
-from tests.unit.agent.world import MARK, World, eventually, marked
 
 _DUMP = '#!/usr/bin/python3\nimport json, os\njson.dump(dict(os.environ), open("env", "w"))\n'
 
@@ -61,7 +61,7 @@ def test_too_large_an_environment(world: World) -> None:
 def test_secrets_stay_in_the_environment(world: World) -> None:
     secret = "swordfish-0815"
     world.task("echo started; sleep 1; exit 3", {"a": "b"}, environment={"TOKEN": secret})
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     agent = world.agent()
     eventually(lambda: "started" in world.printed())
     for pid in marked(world.mark):

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.unit.agent.world import World, alive, eventually
 
 from sojourn.core.report import Outcome
 from sojourn.storage import layout
-from tests.unit.agent.world import World, alive, eventually
 
 
 def test_whole_life(world: World) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
+from tests.unit.agent.world import World, eventually, marked
 
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
 from sojourn.storage.lease import Leases
-from tests.unit.agent.world import World, eventually
 
 _COUNTING = """
 trap 'echo told >> file; exit 0' TERM
@@ -25,7 +26,7 @@ def _started(world: World) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_notice_is_not_an_end(world: World, number: int) -> None:
     world.task(_COUNTING)
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     agent = world.agent()
     eventually(lambda: _started(world))
     agent.process.send_signal(number)
@@ -38,7 +39,7 @@ def test_a_notice_is_not_an_end(world: World, number: int) -> None:
 
 def test_a_script_that_does_not_listen_is_killed(world: World) -> None:
     world.task("trap 'echo told > file' TERM; echo started; while :; do sleep 0.05; done")
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     agent = world.agent(grace=0.5)
     eventually(lambda: _started(world))
     agent.notice()
@@ -54,7 +55,7 @@ def test_all_of_the_group_is_told(world: World) -> None:
         "(trap 'echo child > child; exit' TERM; echo started; while :; do sleep 0.05; done) &\n"
         "trap 'wait; echo parent > parent; exit' TERM; wait"
     )
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     agent = world.agent()
     eventually(lambda: _started(world))
     agent.notice()
@@ -64,7 +65,7 @@ def test_all_of_the_group_is_told(world: World) -> None:
 
 def test_the_next_machine_goes_on(world: World) -> None:
     world.task("echo attempt $SOJOURN_ATTEMPT; [ -e half ] && exit; touch half; sleep 60")
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     agent = world.agent("m1")
     eventually(lambda: "attempt 1" in world.printed())
     agent.notice()
@@ -79,7 +80,7 @@ def test_the_next_machine_goes_on(world: World) -> None:
 
 def test_the_next_machine_goes_on_where_a_dead_one_was(world: World) -> None:
     world.task("[ -e half ] && exit; touch half; echo started; sleep 60")
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     first = world.agent("m1", snapshot_every=0.2)
     eventually(lambda: _started(world))
     eventually(lambda: "half" in world.files() if world.store.list("ranks") else False)
@@ -91,16 +92,8 @@ def test_the_next_machine_goes_on_where_a_dead_one_was(world: World) -> None:
         (1, Outcome.LOST, "the machine was lost"),
         (2, Outcome.SUCCEEDED, ""),
     ]
-    for pid in _below(world):  # a real machine takes its processes along
-        signal.pidfd_send_signal(pid, signal.SIGKILL)
-
-
-def _below(world: World) -> list[int]:
-    import os
-
-    from tests.unit.agent.world import marked
-
-    return [os.pidfd_open(pid) for pid in marked(world.mark)]
+    for pid in marked(world.mark):  # a real machine takes its processes along
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_machine_that_is_only_silent_is_given_time(world: World) -> None:
@@ -127,7 +120,7 @@ def test_a_notice_while_it_waits_for_a_rank(world: World) -> None:
 
 def test_the_lifeline(world: World) -> None:
     world.task(_COUNTING)
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     agent = world.agent(lifeline=True)
     eventually(lambda: _started(world))
     agent.cut_lifeline()
@@ -140,7 +133,7 @@ def test_the_lifeline(world: World) -> None:
 
 def test_a_machine_that_was_given_up_stores_nothing_more(world: World) -> None:
     world.task("echo started; trap 'echo told; touch told' TERM; while :; do sleep 0.05; done")
-    world.data.watch(None)  # type: ignore[arg-type]
+    world.follow()
     agent = world.agent(ttl=1.0, grace=20)
     eventually(lambda: _started(world))
     given_up = Report(0, 1, Outcome.LOST, "by hand")

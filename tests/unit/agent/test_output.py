@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+from tests.unit.agent.world import World, eventually
+
 from sojourn.core.context import Context
 from sojourn.core.report import Outcome
-from tests.unit.agent.world import World, eventually
 
 _MEMORY = 80 * 1024  # kB
 
@@ -33,18 +34,21 @@ def test_empty_lines(world: World) -> None:
 
 
 def test_a_flood(world: World) -> None:
-    world.task("seq -w 2500000", environment={})  # 20 MB
+    world.task(
+        "seq -w 2500000",
+    )  # 20 MB
     agent = world.agent()
     assert agent.wait(60) == 0
-    printed = world.printed()
-    assert len(printed) == 20_000_000
-    lines = printed.split("\n")
-    assert (lines[0], lines[1_000_000], lines[-2]) == ("0000001", "1000001", "2500000")
+    lines = world.raw()
+    assert len(lines) == 2_500_000
+    assert (lines[0], lines[1_000_000], lines[-1]) == (b"0000001", b"1000001", b"2500000")
     assert agent.memory < _MEMORY
 
 
 def test_memory_while_large_files_are_stored(world: World) -> None:
-    files: dict[str, str | bytes] = {f"in{number}": bytes([number]) * (5 << 20) for number in (1, 2)}
+    files: dict[str, str | bytes] = {
+        f"in{number}": bytes([number]) * (5 << 20) for number in (1, 2)
+    }
     world.task(
         "head -c 200000000 /dev/urandom > large; for i in $(seq 300); do "
         "head -c 100000 /dev/urandom > small$i; done; echo written; sleep 1",

@@ -148,6 +148,10 @@ class World:
         self.agents.append(agent)
         return agent
 
+    def follow(self) -> None:
+        """Have lines written at once, for half a minute."""
+        self.data.watch(Context())
+
     def run(self, script: str, **fields: Any) -> Report:
         """A whole life of one rank on one machine; its only report."""
         self.task(script, **fields)
@@ -167,15 +171,18 @@ class World:
             line.text + ("" if line.partial else "\n") for line in self.lines() if line.rank == rank
         )
 
+    def raw(self) -> list[bytes]:
+        """Complete lines of the log without their times; quick, for a flood."""
+        data = b"".join(bytes(self.store.get(item.path)) for item in self.store.list("logs"))
+        return [record[28:] for record in data.splitlines()]
+
     def files(self, rank: int = 0) -> dict[str, bytes]:
         """The newest snapshot of a rank, as it would come home."""
         target = self.folder / f"look-{time.monotonic_ns()}"
         target.mkdir()
         manifest = newest_of_rank(self.store, rank)
         assert manifest is not None
-        Restorer(self.store, target).restore(
-            Context(), manifest.entries.values(), manifest.objects
-        )
+        Restorer(self.store, target).restore(Context(), manifest.entries.values(), manifest.objects)
         return {
             str(path.relative_to(target)): path.read_bytes()
             for path in target.rglob("*")
