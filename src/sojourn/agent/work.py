@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from sojourn.agent.background import say
 from sojourn.agent.config import Config
+from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, Script, adopt_orphans
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
@@ -54,6 +55,7 @@ class Agent:
 
     def run(self) -> int:
         """Live; returns the exit code that tells whether the machine is still needed."""
+        give_back_memory()
         adopt_orphans()
         self._notice.listen()
         if self._config.lifeline:

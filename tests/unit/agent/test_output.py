@@ -6,6 +6,8 @@ import time
 
 from tests.unit.agent.world import World, eventually
 
+import pytest
+
 from sojourn.core.context import Context
 from sojourn.core.report import Outcome
 
@@ -45,31 +47,20 @@ def test_a_flood(world: World) -> None:
     assert agent.memory < _MEMORY
 
 
-def test_memory_while_large_files_are_stored(world: World) -> None:
-    files: dict[str, str | bytes] = {
-        f"in{number}": bytes([number]) * (5 << 20) for number in (1, 2)
-    }
-    world.task(
-        "head -c 200000000 /dev/urandom > large; for i in $(seq 300); do "
-        "head -c 100000 /dev/urandom > small$i; done; echo written; sleep 1",
-        files,
-    )
-    agent = world.agent()
-    assert agent.wait(60) == 0
-    assert agent.memory < _MEMORY
-    assert len(world.files()["large"]) == 200_000_000
+_LARGE = "head -c 150000000 /dev/urandom > large"
+_SMALL = "mkdir t; head -c 150000000 /dev/urandom | split -a 4 -b 100000 - t/; mv t small"
 
 
-def test_memory_while_large_files_are_restored(world: World) -> None:
-    world.task("head -c 200000000 /dev/urandom > large; sleep 60")
+@pytest.mark.parametrize("write", [_LARGE, _SMALL])
+def test_memory_while_files_are_stored_and_restored(world: World, write: str) -> None:
+    world.task(f"[ -e done ] && exit; {write}; touch done; sleep 60")
     first = world.agent("m1")
-    eventually(lambda: world.store.list("ranks/0000/data/000001/snapshots"), 60)
+    eventually(lambda: (world.folder / "m1" / "workdir" / "done").exists(), 60)
     first.notice()
-    assert first.wait() == 75
+    assert first.wait(60) == 75
+    assert first.memory < _MEMORY
     second = world.agent("m2")
-    eventually(lambda: (world.folder / "m2" / "script").exists(), 60)
-    second.notice()
-    assert second.wait() == 75
+    assert second.wait(60) == 0
     assert second.memory < _MEMORY
 
 
