@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from tests.unit.agent.world import World, eventually
-
 import pytest
+from tests.unit.agent.world import World, eventually
 
 from sojourn.core.context import Context
 from sojourn.core.report import Outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sojourn.cli.session import json_option, opened
+from sojourn.core.errors import NotFound
 
 
 @click.command("list")
@@ -22,10 +23,14 @@ def list_(as_json: bool) -> None:
     with opened(as_json=as_json) as session:
         rows = []
         for handle in api.list_tasks(ctx=session.ctx):
-            status = handle.status()
+            try:
+                status = handle.status()
+            except NotFound:
+                continue  # deleted meanwhile
             session.renderer.result(status_row(handle, status), "")
             rows.append((handle.id, str(status.state), handle.cloud, status.reason))
         if rows:
-            session.renderer.result({}, table(rows)) if not as_json else None
+            if not as_json:
+                session.renderer.result({}, table(rows))
         elif not as_json:
-            click.echo("There are no tasks. Start one with: sojourn run", err=True)
+            session.ctx.note("There are no tasks. Start one with: sojourn run")
