@@ -24,7 +24,7 @@ def environment_problems(environment: Mapping[str, str]) -> Iterator[Problem]:
         elif _NAME.fullmatch(name):
             if "\0" in value:
                 yield Problem(path, "a value cannot contain a NUL character")
-        elif not _GLOB.fullmatch(name):
+        elif not _GLOB.fullmatch(name) or not any(sign in name for sign in "*?["):
             yield Problem(
                 path, "a name has letters, digits and underscores, and does not start with a digit"
             )
