@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -45,6 +48,7 @@ class Terminal:
         if self.pid == 0:
             os.chdir(cwd)
             os.execve(command[0], list(command), dict(environment))
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.shown = ""
         self._code: int | None = None
 
