@@ -131,20 +131,26 @@ class LocalScaler:
                 break
         else:
             return
-        command = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
         try:
-            with open(self._folders.supervisor_log, "ab") as log:
-                subprocess.Popen(
-                    [*command, str(self._folders.root), str(lock)],
-                    cwd=self._folders.scaler,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                    pass_fds=[lock],
-                )
+            self._start_supervisor(lock)
         finally:
             os.close(lock)
+
+    def _start_supervisor(self, lock: int) -> None:
+        program = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
+        with open(self._folders.supervisor_log, "ab") as log:
+            # By way of a shell that ends at once: it must be nobody's child, or it would stay a
+            # zombie in a program that runs for long.
+            subprocess.run(
+                ["/bin/sh", "-c", '"$@" &', "sh", *program, str(self._folders.root), str(lock)],
+                cwd=self._folders.scaler,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=[lock],
+                check=True,
+            )
 
     def _wake(self, number: signal.Signals) -> None:
         if not is_locked(self._folders.supervisor_lock):

@@ -163,6 +163,8 @@ def main() -> int:
     """Supervise the task in the folder given; the lock comes along as a descriptor."""
     folders = TaskFolders(Path(sys.argv[1]))
     lock = int(sys.argv[2])
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)  # a shell starts us with these ignored
     os.set_inheritable(lock, False)
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
