@@ -1,4 +1,101 @@
-"""The command line: the only part, beside other front ends, that prints and exits.
+"""The command line. Commands are loaded when they are called, so that starting costs little.
 
-What does not belong here: anything that the Python API should be able to do as well.
+What does not belong here: how anything is done. A command reads its arguments, calls the API and
+renders events.
 """
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from sojourn import __version__
+from sojourn.core.errors import SojournError
+
+__all__ = ["main"]
+
+# name -> (module below `commands`, what `--help` says), in the order in which `--help` lists them
+_COMMANDS = {
+    "run": ("run", "Run a script on a machine, follow it, and bring its results home."),
+    "list": ("list", "List all tasks."),
+    "status": ("status", "Show the state of a task."),
+    "logs": ("logs", "Show what a task printed."),
+    "pull": ("pull", "Bring the results of a task home; at any time."),
+    "stop": ("stop", "Take the machines of a task away; `start` resumes it."),
+    "start": ("start", "Resume a task that was stopped."),
+    "interrupt": ("interrupt", "Take a machine away, as a spot market does."),
+    "delete": ("delete", "Bring results home and remove all that was made for a task."),
+    "gc": ("gc", "Show, and remove, what finished or broken-off tasks left."),
+    "doctor": ("doctor", "Show what is installed, found and working."),
+    "completion": ("completion", "Print the completion script for a shell."),
+    "create": ("run", "The same as `run --detach`."),
+    "read": ("read", "The same as `status`, or with --follow as `logs --follow`."),
+}
+
+
+class _Lazy(click.Group):
+    """Knows its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        module = import_module(f"sojourn.cli.commands.{_COMMANDS[name][0]}")
+        command: click.Command = getattr(module, name.replace("list", "list_"))
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, _COMMANDS, n=1)
+            suggestion = f" Did you mean {near[0]!r}?" if near else " See: sojourn --help"
+            ctx.fail(f"There is no command {name!r}.{suggestion}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Every command has its own --help, with examples.",
+)
+@click.version_option(__version__, prog_name="sojourn")
+def cli() -> None:
+    """Run a script with its data on a bigger machine; leave nothing behind.
+
+    \b
+    sojourn run --workdir . --output results train.sh
+    """
+
+
+def main() -> None:
+    """The entry point: errors become words and an exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.Abort:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except SojournError as error:
+        from sojourn.cli.render import show_error
+
+        code = show_error(error)
+    except BrokenPipeError:
+        # Whoever read our output has enough, as `head` does.
+        sys.stderr.close()
+        code = 141
+    sys.exit(code if isinstance(code, int) else 0)

@@ -112,7 +112,7 @@ class Transient(SojournError):
 class TaskFailed(SojournError):
     """The script ended badly."""
 
-    def __init__(self, message: str, *, exit: int, hint: str = "") -> None:  # noqa: A002
+    def __init__(self, message: str, *, exit: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.exit = exit
 

@@ -28,6 +28,7 @@ class Features:
     """What a cloud can do beside the common verbs; data that can be read, never an exception."""
 
     interrupt: bool = False  # machines can be taken away on purpose, as a spot market does
+    poll: float = 1.0  # seconds between looks while following; each costs what the cloud charges
 
 
 @dataclass(frozen=True)
@@ -135,13 +136,13 @@ class Cloud(Protocol):
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         """Refuse, before anything is made, what cannot run here; yields notes for the user."""
 
-    def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:  # noqa: A002
+    def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         """Pure; in the order of creation, the scaler last. `task` is None when deleting."""
 
-    def scaler(self, id: TaskId) -> Scaler:  # noqa: A002
+    def scaler(self, id: TaskId) -> Scaler:
         """The scaler of a task, whether or not it exists."""
 
-    def data(self, id: TaskId) -> Data:  # noqa: A002
+    def data(self, id: TaskId) -> Data:
         """The data of a task, whether or not any exists."""
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:

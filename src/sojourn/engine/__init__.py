@@ -1,4 +1,4 @@
-"""The lifecycle of a task on any cloud: order, retry, parallelism, deadlines.
+"""The life cycle of a task on any cloud: order, retry, deadlines, failure without leaks.
 
-What does not belong here: anything that knows the name of a cloud, or prints.
+What does not belong here: the name of a cloud, and words for people beyond events and errors.
 """

@@ -17,7 +17,6 @@ from sojourn.core.task import Task
 from sojourn.storage import layout
 from sojourn.storage.lease import read_records, read_reports, utc_now
 from sojourn.storage.logs import Cursor, read_logs
-from sojourn.storage.manifest import Manifest
 from sojourn.storage.pull import pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import Store
@@ -66,8 +65,10 @@ class StoreData:
             ctx.warn(f"{path} is not uploaded: {reason}")
 
         writer = SnapshotWriter(self._store, layout.WORKDIR)
-        number, manifest = newest(self._store, layout.WORKDIR) or (0, Manifest())
-        writer.begin(manifest, number)
+        before = newest(self._store, layout.WORKDIR)
+        if before:
+            number, manifest = before
+            writer.begin(manifest, number)
         writer.take(ctx, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir")
 
     def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:

@@ -35,6 +35,7 @@ class LogWriter:
         self._changed = threading.Condition()
         self._flushing = threading.Lock()
         self._pending = b""  # a segment on its way
+        self._closed = False
         self.segments = 0
 
     def append(self, data: bytes) -> None:
@@ -56,10 +57,27 @@ class LogWriter:
             self._open = rest
             self._changed.notify_all()
 
-    def wait(self, seconds: float) -> None:
-        """Return when a segment is full, or after this long."""
+    @property
+    def full(self) -> bool:
+        """Whether a segment should be written, however young it is."""
+        return len(self._buffer) >= _SEGMENT
+
+    def wait(self, seconds: float, *, eager: bool = False) -> None:
+        """Return when a segment is full, after this long, or when the log is closed.
+
+        `eager`: also as soon as there is anything to write.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: len(self._buffer) >= _SEGMENT, seconds)
+            self._changed.wait_for(lambda: self._due(eager), seconds)
+
+    def _due(self, eager: bool) -> bool:
+        return self.full or self._closed or (eager and bool(self._buffer or self._open))
+
+    def close(self) -> None:
+        """Nothing more will be appended: whoever waits is woken."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
     def flush(self) -> bool:
         """Write what was printed so far, an unfinished line included; False if nothing was.

@@ -58,6 +58,7 @@ class SnapshotWriter:
         self._base = base or line
         self._workers = workers
         self._last = Manifest()
+        self._begun = False
         self._number = 0
         self._written: dict[int, frozenset[str]] = {}
         self._upload = Upload(store, layout.objects_prefix(line))
@@ -65,6 +66,7 @@ class SnapshotWriter:
     def begin(self, start: Manifest, number: int = 0) -> None:
         """Go on from a snapshot; `number` is its number if it is of this very line."""
         self._last = start
+        self._begun = True
         self._number = number
 
     def take(
@@ -77,7 +79,7 @@ class SnapshotWriter:
         skipped: Skipped,
         step: str = "Uploading",
     ) -> bool:
-        """Store the folder as it is now; False if nothing changed since the last snapshot.
+        """Store the folder as it is now; False if it is as it was in the last snapshot.
 
         A file that keeps changing while it is read stays as it was in the snapshot before, if it
         was there, and `skipped` is told.
@@ -92,7 +94,7 @@ class SnapshotWriter:
                 self._small_files(wasteful),
             )
             self._settle(self._read(ctx, root, todo, step), entries, skipped)
-        if self._number and _same(entries, self._last.entries):
+        if self._begun and _same(entries, self._last.entries):
             self._last.entries = entries  # for their inodes
             return False
         self._write(entries)
@@ -158,8 +160,7 @@ class SnapshotWriter:
                 f"Somebody else wrote snapshot {number} of {self._line}",
                 hint="Only one writer may store a folder at a time; try again.",
             )
-        self._last = manifest
-        self._number = number
+        self.begin(manifest, number)
         self._written[number] = frozenset(used)
 
     def _bring_home(self, ctx: Context) -> None:

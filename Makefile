@@ -1,0 +1,50 @@
+# `make demo` and `make test` need nothing but Python 3.10 or later: they set up .venv themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Everything that is downloaded stays in the repository.
+export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+INSTALL = $(BIN)/python -m pip install --quiet --require-hashes -r
+SOJOURN = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
+	--no-annotate --no-header --python-version 3.10 --upgrade
+
+.PHONY: help demo test test-slow lint bench lock clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/run.done ## Run a training script on the local cloud, take its machine away, watch it recover
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: lint ## Check style, types and layers, and run the tests
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(VENV)/dev.done ## Run the tests that take long
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/dev.done ## Check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/bench.done ## Measure beside the peers
+	$(BIN)/python -m bench
+
+lock: $(VENV)/dev.done ## Choose new versions of all dependencies
+	$(BIN)/python -m pip install --quiet uv
+	$(LOCK) pyproject.toml --group build -o requirements/run.txt
+	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt
+	$(LOCK) pyproject.toml --group dev --group bench -o requirements/bench.txt
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/%.done: requirements/%.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) $<
+	$(SOJOURN)
+	@touch $@

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# The main job, on the local cloud: start a training script, take its machine away half way
+# without any notice, and see it come back from its last snapshot and bring its results home.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+demo="$PWD/build/demo"
+rm -rf "$demo"
+mkdir -p "$demo/workdir"
+# Everything stays in the repository.
+export XDG_DATA_HOME="$demo/data" XDG_CACHE_HOME="$demo/cache"
+
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+
+say "A script goes to a machine with its folder"
+cat examples/epochs.sh
+id=$(sojourn run --detach --name demo --workdir "$demo/workdir" --output results \
+  --env LAST=60 --env PAUSE=0.3 examples/epochs.sh)
+trap 'sojourn delete --no-pull --force "$id" >/dev/null 2>&1 || true' EXIT
+
+say "Its log, followed live; after 13 seconds its machine is taken away without notice"
+(
+  sleep 13
+  sojourn interrupt "$id" --no-notice >/dev/null 2>&1
+) &
+sojourn logs "$id" --follow
+
+say "What happened to its machines"
+sojourn status "$id"
+
+say "Its results come home, and everything else is removed"
+sojourn delete "$id"
+trap - EXIT
+wait
+printf 'results/epoch.txt: %s\n' "$(cat "$demo/workdir/results/epoch.txt")"
+test "$(cat "$demo/workdir/results/epoch.txt")" = 60
+test -z "$(sojourn list 2>/dev/null)"
+rm -rf "$demo/data" "$demo/cache"
+say "Done: the results are in build/demo/workdir/results, and nothing is left running"

@@ -1,0 +1,54 @@
+"""The only threads of the agent: small chores that go on while the script runs."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+
+from sojourn.core.errors import SojournError
+
+__all__ = ["Chore", "say"]
+
+
+def say(message: str) -> None:
+    """Tell something to whoever looks after the machine; the script's log is not for this."""
+    print(f"sojourn agent: {message}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+class Chore:
+    """Does something again and again until it is stopped.
+
+    `pause` waits between two rounds and gets the event that ends the wait early. An error is
+    told and the chore goes on: a store that is out of reach now may be back in the next round.
+    """
+
+    def __init__(
+        self, name: str, work: Callable[[], None], pause: Callable[[threading.Event], object]
+    ) -> None:
+        self._name = name
+        self._work = work
+        self._pause = pause
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> Chore:
+        """Begin, after one pause."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End after the round that is under way."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._pause(self._stopping)
+            if self._stopping.is_set():
+                return
+            try:
+                self._work()
+            except (SojournError, OSError) as error:
+                say(f"{self._name}: {error}")

@@ -1,0 +1,49 @@
+"""What an agent is told when it starts: one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sojourn.core.errors import InvalidInput
+
+__all__ = ["Config"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """Where the task is and how this machine behaves. Times are in seconds.
+
+    `store` and `store_options`: the task's store, as obstore takes it.
+    `machine`: this machine's name. `folder`: its disk; the workdir goes to `folder`/workdir.
+    `dead`: machines that are known to be gone, so that their ranks can be taken over at once.
+    `lifeline`: end as on a spot notice when standard input is closed.
+    `ttl`: a machine that was silent for this long may be replaced by another.
+    `grace`: from SIGTERM to SIGKILL. `look`: how often to see whether somebody follows the log.
+    """
+
+    store: str
+    machine: str
+    folder: str
+    store_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    dead: tuple[str, ...] = ()
+    lifeline: bool = False
+    ttl: float = 60.0
+    grace: float = 30.0
+    look: float = 2.0
+    snapshot_every: float = 10.0
+
+    @classmethod
+    def parse(cls, text: str) -> Config:
+        """Read the document; refuses what it does not know."""
+        try:
+            data = json.loads(text)
+            return cls(**{**data, "dead": tuple(data.get("dead", ()))})
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InvalidInput("config", f"the agent's document cannot be read: {error}") from error
+
+    def text(self) -> str:
+        """The document."""
+        return json.dumps(asdict(self))

@@ -1,0 +1,57 @@
+"""Notices: this machine is about to go away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+
+__all__ = ["Notice"]
+
+
+class Notice:
+    """Set once, with a reason; whoever waits for it is woken.
+
+    `abandon` means more: this machine was given up, and must not store anything any more.
+    """
+
+    def __init__(self) -> None:
+        self._set = threading.Event()
+        self.reason = ""
+        self.abandoned = False
+
+    def __bool__(self) -> bool:
+        return self._set.is_set()
+
+    @property
+    def event(self) -> threading.Event:
+        """To wait for."""
+        return self._set
+
+    def give(self, reason: str) -> None:
+        """The machine goes away soon; a second notice changes nothing."""
+        self.reason = self.reason or reason
+        self._set.set()
+
+    def abandon(self, reason: str) -> None:
+        """The machine was given up already."""
+        self.abandoned = True
+        self.give(reason)
+
+    def listen(self) -> None:
+        """Take SIGTERM, SIGINT and SIGHUP as notices."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._signalled)
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        self.give("the machine was told to go")
+
+    def watch_lifeline(self) -> None:
+        """Take the end of standard input as a notice: whoever held it is gone."""
+        threading.Thread(target=self._read_lifeline, name="lifeline", daemon=True).start()
+
+    def _read_lifeline(self) -> None:
+        while os.read(0, 1024):
+            pass
+        self.give("the machine's supervisor is gone")

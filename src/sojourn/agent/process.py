@@ -1,0 +1,120 @@
+"""The script's process, and all that it starts: nothing of it outlives the script.
+
+On Linux the agent becomes the reaper of orphans, so that even daemons which left the script's
+session are found below it; elsewhere the script's process group has to do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["Script", "adopt_orphans", "below", "kill_below"]
+
+_PR_SET_CHILD_SUBREAPER = 36
+_KILL_ROUNDS = 100
+_KILLED_WITHIN = 10.0  # seconds; a process that hangs in the kernel may take longer
+
+
+def adopt_orphans() -> None:
+    """Have processes whose parents end become children of this one."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def below(ancestor: int) -> list[int]:
+    """All processes below one, by pid; none where the system does not tell."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            # The name of the program, in parentheses, may contain anything.
+            state, parent = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(stat.parent.name))
+    found: list[int] = []
+    todo = [ancestor]
+    while todo:
+        todo_next = children.get(todo.pop(), [])
+        found.extend(todo_next)
+        todo.extend(todo_next)
+    return found
+
+
+def kill_below(ancestor: int, spare: frozenset[int] = frozenset()) -> None:
+    """Kill all processes below one, also those that are started meanwhile, and reap ours."""
+    for _ in range(_KILL_ROUNDS):
+        victims = [pid for pid in below(ancestor) if pid not in spare]
+        if not victims:
+            return
+        for pid in victims:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in victims:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.01)
+
+
+class Script:
+    """A running script in a session of its own; its output, both kinds, is one stream."""
+
+    def __init__(self, file: Path, workdir: Path, environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [str(file)],
+            cwd=workdir,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    @property
+    def output(self) -> IO[bytes]:
+        """What it prints."""
+        assert self._process.stdout is not None  # noqa: S101 -- asked for above
+        return self._process.stdout
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code, as a shell would give it; None if it still runs after this long."""
+        self._reap_orphans()
+        try:
+            code = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        return 128 - code if code < 0 else code
+
+    def _reap_orphans(self) -> None:
+        """Bury adopted processes that ended, but not the script, whose exit code is wanted."""
+        if sys.platform != "linux" or self._process.returncode is not None:
+            return
+        look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        with suppress(ChildProcessError):
+            while ended := os.waitid(os.P_ALL, 0, look):
+                if ended.si_pid == self._process.pid:
+                    return
+                os.waitpid(ended.si_pid, os.WNOHANG)
+
+    def end(self, grace: float) -> int | None:
+        """Ask all of it to end, and kill what has not after the grace; its exit code."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        self.wait(grace)
+        self.kill()
+        return self.wait(0)
+
+    def kill(self) -> None:
+        """Kill what is left of it, whatever it was that stayed behind."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self.wait(_KILLED_WITHIN)  # before it is reaped as one of the others
+        kill_below(os.getpid())

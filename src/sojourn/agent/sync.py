@@ -1,0 +1,154 @@
+"""Keeping the store up to date while the script runs: its log, its files, its lease."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from threading import Event
+
+from sojourn.agent.background import Chore, say
+from sojourn.agent.notice import Notice
+from sojourn.core.context import Context
+from sojourn.core.errors import SojournError
+from sojourn.core.filters import Filters
+from sojourn.storage import layout
+from sojourn.storage.lease import Lease, Leases
+from sojourn.storage.logs import LogWriter
+from sojourn.storage.manifest import Manifest
+from sojourn.storage.snapshot import SnapshotWriter
+from sojourn.storage.store import Store
+
+__all__ = ["Keeper", "LogSync", "Snapshots"]
+
+_FRESH = 0.3  # seconds between segments while somebody follows
+_IDLE = 10.0  # and while nobody does
+_FOLLOWED_FOR = 30.0  # seconds that a sign of a follower counts
+_WORKERS = 2  # a machine is for the script; this keeps memory low as well
+_SCAN_EVERY = 1.0  # seconds between looks for changes
+_SCAN_SHARE = 20  # but looking may take one part in this many of the time
+
+
+class LogSync:
+    """Writes the log: often while somebody follows it, seldom otherwise."""
+
+    def __init__(self, store: Store, log: LogWriter, look: float) -> None:
+        self._store = store
+        self._log = log
+        self._look = look
+        self._sign: object = None
+        self._looked = float("-inf")
+        self._followed_until = float("-inf")
+        self._flushed = float("-inf")
+        self._chore = Chore("log", self._round, self._pause)
+
+    def start(self) -> None:
+        self._chore.start()
+
+    def stop(self) -> None:
+        self._log.close()
+        self._chore.stop()
+
+    def _followed(self) -> bool:
+        return time.monotonic() < self._followed_until
+
+    def _pause(self, stopping: Event) -> None:
+        self._look_for_followers()
+        eager = self._followed()
+        if eager:
+            # A line that comes after a pause is written at once; a flood, a few times a second.
+            stopping.wait(self._flushed + _FRESH - time.monotonic())
+        self._log.wait(self._look, eager=eager)
+
+    def _round(self) -> None:
+        due = time.monotonic() - self._flushed >= _IDLE
+        if (self._followed() or due or self._log.full) and self._log.flush():
+            self._flushed = time.monotonic()
+
+    def _look_for_followers(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < self._look:
+            return
+        self._looked = now
+        try:
+            sign = self._store.head(layout.FOLLOW)
+        except SojournError:
+            return  # writing the log will tell
+        if sign is not None and sign != self._sign:
+            self._sign = sign
+            self._followed_until = now + _FOLLOWED_FOR
+
+
+class Snapshots:
+    """Stores the workdir whenever something in it changed."""
+
+    def __init__(
+        self, store: Store, lease: Lease, workdir: Path, filters: Filters, every: float
+    ) -> None:
+        self._store = store
+        self._lease = lease
+        self._workdir = workdir
+        self._filters = filters
+        self._every = every
+        self._pause_next = _SCAN_EVERY
+        self._told: set[str] = set()
+        line = layout.data_prefix(lease.rank, lease.attempt)
+        self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
+        self._first = True
+        self._chore = Chore("snapshot", self.take, self._pause)
+
+    def start(self, restored: Manifest) -> None:
+        self._writer.begin(restored)
+        self._chore.start()
+
+    def stop(self) -> None:
+        self._chore.stop()
+
+    def _pause(self, stopping: Event) -> None:
+        stopping.wait(self._pause_next)
+
+    def take(self) -> None:
+        """Store the workdir as it is now."""
+        began = time.monotonic()
+        changed = self._writer.take(Context(), self._workdir, self._filters, skipped=self._skipped)
+        took = time.monotonic() - began
+        self._pause_next = max(self._every if changed else _SCAN_EVERY, took * _SCAN_SHARE)
+        if changed:
+            self._writer.sweep()
+            self._sweep_former()
+
+    def _sweep_former(self) -> None:
+        """What former attempts stored is not needed once this one has a snapshot of its own."""
+        if not self._first:
+            return
+        self._first = False
+        own = self._lease.attempt
+        found = self._store.list(layout.lines_prefix(self._lease.rank))
+        former = [item.path for item in found if layout.numbers(item.path)[1] < own]
+        # Manifests before objects: a reader must not find one whose objects are gone.
+        for kind in ("/snapshots/", "/objects/"):
+            self._store.delete([path for path in former if kind in path])
+
+    def _skipped(self, path: str, reason: str, *, lost: bool = False) -> None:
+        if path not in self._told:
+            self._told.add(path)
+            say(f"not stored: {path}: {reason}")
+
+
+class Keeper:
+    """Renews the lease; if another machine took over, ends this one."""
+
+    def __init__(self, leases: Leases, lease: Lease, notice: Notice, ttl: float) -> None:
+        self._leases = leases
+        self._lease = lease
+        self._notice = notice
+        self._chore = Chore("lease", self._renew, lambda stopping: stopping.wait(ttl / 4))
+
+    def start(self) -> None:
+        self._chore.start()
+
+    def stop(self) -> None:
+        self._chore.stop()
+
+    def _renew(self) -> None:
+        if not self._leases.renew(self._lease):
+            self._notice.abandon("another machine took over")

@@ -1,0 +1,239 @@
+"""What an agent does, from taking a rank to reporting its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from sojourn.agent.background import say
+from sojourn.agent.config import Config
+from sojourn.agent.notice import Notice
+from sojourn.agent.process import Script, adopt_orphans
+from sojourn.agent.sync import Keeper, LogSync, Snapshots
+from sojourn.core.context import Context
+from sojourn.core.errors import Cancelled, QuotaError, SojournError, Transient
+from sojourn.core.report import Outcome, Report
+from sojourn.core.task import Task
+from sojourn.storage import layout
+from sojourn.storage.data import load_environment, load_task
+from sojourn.storage.lease import Lease, Leases, utc_now
+from sojourn.storage.logs import LogWriter
+from sojourn.storage.manifest import Manifest
+from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.restore import Restorer
+from sojourn.storage.snapshot import newest
+from sojourn.storage.store import Store, StoreAddress, open_store
+
+__all__ = ["GONE", "RANK_ENDED", "Agent"]
+
+RANK_ENDED = 0
+"""The agent's exit code: this machine is not needed any more."""
+GONE = 75
+"""The agent's exit code: another machine should go on."""
+
+_INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
+_KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
+_TICK = 0.05
+_Result = TypeVar("_Result")
+
+
+class Agent:
+    """One machine's life: a rank is taken, carried out and reported."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._began = time.monotonic()
+        self._notice = Notice()
+
+    def run(self) -> int:
+        """Live; returns the exit code that tells whether the machine is still needed."""
+        adopt_orphans()
+        self._notice.listen()
+        if self._config.lifeline:
+            self._notice.watch_lifeline()
+        store = open_store(StoreAddress(self._config.store, self._config.store_options))
+        task = load_task(store)
+        leases = Leases(
+            store,
+            self._config.machine,
+            task.parallelism,
+            ttl=self._config.ttl,
+            dead=self._config.dead,
+        )
+        try:
+            lease = self._take(leases)
+        except Cancelled:
+            return GONE
+        if lease is None:
+            return RANK_ENDED
+        return _Attempt(self._config, self._notice, self._began, store, task, leases, lease).run()
+
+    def _take(self, leases: Leases) -> Lease | None:
+        ctx = Context(cancelled=self._notice.event)
+        while True:
+            try:
+                lease = leases.take()
+                if lease is not None or leases.all_ended():
+                    return lease
+            except Transient as error:
+                say(str(error))
+            ctx.sleep(self._config.look)
+
+
+class _Attempt:
+    """One attempt of a rank on this machine."""
+
+    def __init__(
+        self,
+        config: Config,
+        notice: Notice,
+        began: float,
+        store: Store,
+        task: Task,
+        leases: Leases,
+        lease: Lease,
+    ) -> None:
+        self._config = config
+        self._notice = notice
+        self._deadline = began + task.timeout
+        self._store = store
+        self._task = task
+        self._leases = leases
+        self._lease = lease
+        self._folder = Path(config.folder)
+        self._workdir = self._folder / "workdir"
+        self._log = LogWriter(store, lease.rank, lease.attempt)
+        self._snapshots = Snapshots(
+            store, lease, self._workdir, task.filters(), config.snapshot_every
+        )
+        self._keeper = Keeper(leases, lease, notice, config.ttl)
+        self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
+
+    def run(self) -> int:
+        self._keeper.start()
+        try:
+            report = self._carry_out()
+            if self._notice.abandoned:
+                return GONE
+            self._last_words(self._log.flush)
+            report = replace(report, ended=utc_now(), segments=self._log.segments)
+            self._last_words(lambda: self._leases.report(report))
+        except SojournError as error:
+            say(f"given up: {error}")
+            return GONE
+        finally:
+            self._keeper.stop()
+        return RANK_ENDED if report.outcome.final else GONE
+
+    def _carry_out(self) -> Report:
+        try:
+            restored = self._restore()
+            script = self._start()
+        except Cancelled:
+            return self._preempted()
+        except (QuotaError, OSError) as error:
+            return self._failed(f"the machine could not be prepared: {error}")
+        sync = LogSync(self._store, self._log, self._config.look)
+        sync.start()
+        self._snapshots.start(restored)
+        pump = threading.Thread(target=self._pump, args=(script,), name="output", daemon=True)
+        pump.start()
+        report = self._watch(script)
+        script.kill()  # also what the script left behind
+        pump.join(timeout=10)
+        sync.stop()
+        self._snapshots.stop()
+        if not self._notice.abandoned:
+            self._last_words(self._snapshots.take)
+        return report
+
+    def _restore(self) -> Manifest:
+        ctx = Context(cancelled=self._notice.event, deadline=self._deadline)
+        manifest = newest_of_rank(self._store, self._lease.rank)
+        if manifest is None:
+            pushed = newest(self._store, layout.WORKDIR)
+            manifest = pushed[1] if pushed else Manifest()
+        self._workdir.mkdir(parents=True)
+        entries = Restorer(self._store, self._workdir, workers=2).restore(
+            ctx, manifest.entries.values(), manifest.objects
+        )
+        return Manifest(entries, manifest.objects)
+
+    def _start(self) -> Script:
+        file = self._folder / "script"
+        file.write_text(self._task.script)
+        file.chmod(0o700)
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        environment |= {
+            "PYTHONUNBUFFERED": "1",  # else a Python script's log would come in blocks
+            **load_environment(self._store),
+            "TPI_TASK": "true",
+            "TPI_REGION": self._task.region,
+            "TPI_MACHINE": self._task.machine,
+            "SOJOURN_RANK": str(self._lease.rank),
+            "SOJOURN_PARALLELISM": str(self._task.parallelism),
+            "SOJOURN_ATTEMPT": str(self._lease.attempt),
+            "SOJOURN_MACHINE": self._config.machine,
+        }
+        return Script(file, self._workdir, environment)
+
+    def _pump(self, script: Script) -> None:
+        while data := script.output.read(65536):
+            self._log.append(data)
+
+    def _watch(self, script: Script) -> Report:
+        while True:
+            code = script.wait(_TICK)
+            if code is not None:
+                return self._ended(code)
+            if self._notice:
+                script.end(0 if self._notice.abandoned else self._config.grace)
+                return self._preempted()
+            if time.monotonic() > self._deadline:
+                code = script.end(self._config.grace)
+                return replace(
+                    self._report,
+                    outcome=Outcome.TIMED_OUT,
+                    exit_code=code,
+                    reason=f"it did not end within its timeout of {self._task.timeout} seconds",
+                )
+
+    def _ended(self, code: int) -> Report:
+        if code == 0:
+            return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0)
+        return replace(self._failed(_why(code)), exit_code=code)
+
+    def _failed(self, why: str) -> Report:
+        return replace(self._report, outcome=Outcome.FAILED, reason=why)
+
+    def _preempted(self) -> Report:
+        return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)
+
+    def _last_words(self, say_them: Callable[[], _Result]) -> _Result:
+        """Try for a while: the results are worth it."""
+        give_up = time.monotonic() + _KEPT_TRYING
+        while True:
+            try:
+                return say_them()
+            except (Transient, QuotaError) as error:
+                say(str(error))
+                if time.monotonic() > give_up or self._notice.abandoned:
+                    raise
+                time.sleep(1)
+
+
+def _why(code: int) -> str:
+    if code <= 128:
+        return f"the script ended with exit code {code}"
+    try:
+        name = signal.Signals(code - 128).name
+    except ValueError:
+        return f"the script ended with exit code {code}"
+    hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
+    return f"the script was killed by {name}{hint}"

@@ -1,0 +1,210 @@
+"""Every verb, once: what the command line, Terraform and Python programs call.
+
+Nothing here prints or exits. Events go to `on_event`; errors are those of `sojourn.core.errors`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sojourn import clouds
+from sojourn.core.context import Context
+from sojourn.core.environment import resolve_environment
+from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.events import CloudEvent, Event, LogLine
+from sojourn.core.ids import TaskId
+from sojourn.core.interfaces import Cloud, Ignore, Machine
+from sojourn.core.report import Report
+from sojourn.core.status import State, Status
+from sojourn.core.task import Task
+from sojourn.engine import gc as collecting
+from sojourn.engine import lifecycle, observe
+
+__all__ = ["Handle", "Result", "create", "gc", "get", "list_tasks", "run"]
+
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a task ended."""
+
+    id: str
+    status: State
+    exit_code: int | None
+    reason: str
+
+
+class Handle:
+    """A task that exists, or existed. Every verb can be repeated."""
+
+    def __init__(self, cloud: Cloud, id: TaskId, ctx: Context | None = None) -> None:
+        self._cloud = cloud
+        self._id = id
+        self._ctx = ctx or Context()
+
+    @property
+    def id(self) -> str:
+        """The task's id, good in any shell."""
+        return str(self._id)
+
+    @property
+    def cloud(self) -> str:
+        """The name of the cloud it is in."""
+        return self._cloud.name
+
+    def task(self) -> Task:
+        """What was asked for, without the environment's values."""
+        return self._cloud.data(self._id).load(self._ctx)
+
+    def status(self) -> Status:
+        """Its state now."""
+        return observe.status(self._ctx, self._cloud, self._id)
+
+    def machines(self) -> list[Machine]:
+        """The machines that are alive now."""
+        return self._cloud.scaler(self._id).machines(self._ctx)
+
+    def events(self) -> list[CloudEvent]:
+        """What the scaler tells of itself."""
+        return self._cloud.scaler(self._id).events(self._ctx)
+
+    def reports(self) -> list[Report]:
+        """How each attempt that is over ended."""
+        return self._cloud.data(self._id).reports(self._ctx)
+
+    def logs(
+        self, *, follow: bool = False, rank: int | None = None, attempt: int | None = None
+    ) -> Iterator[LogLine]:
+        """What was printed; with `follow`, goes on until the task has ended."""
+        reading = observe.follow if follow else observe.logs
+        for line in reading(self._ctx, self._cloud, self._id):
+            if rank in (None, line.rank) and attempt in (None, line.attempt):
+                yield line
+
+    def wait(self) -> Result:
+        """Wait until it has ended."""
+        for _ in observe.follow(self._ctx, self._cloud, self._id):
+            pass
+        return self._result()
+
+    def pull(self, into: str | Path | None = None) -> list[str]:
+        """Bring the output home; works at any time. Returns the paths that were written."""
+        return lifecycle.pull(self._ctx, self._cloud, self._id, Path(into) if into else None)
+
+    def stop(self) -> None:
+        """Take its machines away; `start` resumes from the last snapshot."""
+        lifecycle.stop(self._ctx, self._cloud, self._id)
+
+    def start(self) -> None:
+        """Resume what was stopped."""
+        lifecycle.start(self._ctx, self._cloud, self._id)
+
+    def interrupt(self, rank: int | None = None, *, notice: bool = True) -> list[str]:
+        """Take a machine away as a spot market does; returns the machines."""
+        return lifecycle.interrupt(self._ctx, self._cloud, self._id, rank, notice=notice)
+
+    def delete(
+        self, *, into: str | Path | None = None, fetch: bool = True, force: bool = False
+    ) -> None:
+        """Bring the output home and remove everything."""
+        target = Path(into) if into else None
+        lifecycle.delete(self._ctx, self._cloud, self._id, into=target, fetch=fetch, force=force)
+
+    def _result(self) -> Result:
+        now = self.status()
+        return Result(self.id, now.state, now.exit_code, now.reason)
+
+
+def create(
+    task: Task,
+    *,
+    gitignore: bool = False,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+) -> Handle:
+    """Make everything a task needs, upload its workdir and start it."""
+    ctx = ctx or _context(on_event)
+    cloud = clouds.load(task.cloud)
+    id = TaskId.for_name(task.name, os.environ)  # noqa: A001
+    environment = resolve_environment(task.environment, os.environ)
+    launch = lifecycle.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
+    lifecycle.create(ctx, cloud, launch)
+    return Handle(cloud, id, ctx)
+
+
+def run(
+    task: Task,
+    *,
+    gitignore: bool = False,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+) -> Result:
+    """Create, wait, bring the results home, delete. The log goes to `on_event`."""
+    ctx = ctx or _context(on_event)
+    handle = create(task, gitignore=gitignore, ctx=ctx)
+    for line in handle.logs(follow=True):
+        ctx.emit(line)
+    result = handle._result()
+    handle.delete()
+    return result
+
+
+def get(id: str, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> Handle:
+    """The task of this id, which may be shortened while it is unique."""
+    ctx = ctx or _context(on_event)
+    found = [handle for handle in list_tasks(ctx=ctx) if _means(id, handle._id)]
+    if not found:
+        raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
+    if len(found) > 1:
+        names = ", ".join(handle.id for handle in found)
+        raise InvalidInput("id", f"{id!r} could be any of: {names}; give more of it")
+    return found[0]
+
+
+def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:
+    """All tasks, of all clouds."""
+    ctx = ctx or _context(on_event)
+    return [
+        Handle(cloud, id, ctx)
+        for cloud in map(clouds.load, clouds.NAMES)
+        for id in cloud.tasks(ctx)  # noqa: A001
+    ]
+
+
+def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:
+    """Tasks that finished or were never completed, and why they could be deleted."""
+    ctx = ctx or _context(on_event)
+    return [
+        (Handle(cloud, found.id, ctx), found.reason)
+        for cloud in map(clouds.load, clouds.NAMES)
+        for found in collecting.garbage(ctx, cloud)
+    ]
+
+
+def _context(on_event: OnEvent | None) -> Context:
+    return Context(on_event) if on_event else Context()
+
+
+def _anchored(task: Task) -> Task:
+    """The same, with a workdir that other shells find as well."""
+    if not task.storage.workdir and not task.storage.output:
+        return task
+    workdir = os.path.abspath(task.storage.workdir) if task.storage.workdir else ""
+    return replace(task, storage=replace(task.storage, workdir=workdir))
+
+
+def _ignore(task: Task, gitignore: bool) -> Ignore | None:
+    if not gitignore or not task.storage.workdir:
+        return None
+    # Imported here: few need it, and it takes a third-party library along.
+    from sojourn.engine.gitignore import GitIgnore
+
+    return GitIgnore(Path(task.storage.workdir))
+
+
+def _means(text: str, id: TaskId) -> bool:
+    return str(id).startswith((text, f"tpi-{text}")) or id.short.startswith(text)

@@ -1,0 +1,46 @@
+"""`sojourn gc`."""
+
+from __future__ import annotations
+
+import click
+
+from sojourn.cli.session import json_option, opened
+from sojourn.core.errors import SojournError
+
+
+@click.command()
+@click.option("-y", "--yes", is_flag=True, help="Remove it, after bringing results home.")
+@json_option
+@click.pass_context
+def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
+    """Show what finished and broken-off tasks left; with --yes, remove it.
+
+    Results come home first. A task whose results cannot be brought home, because its workdir is
+    on another computer, stays.
+
+    \b
+    sojourn gc
+    sojourn gc --yes
+    """
+    from sojourn import api
+
+    kept = 0
+    with opened(as_json=as_json) as session:
+        found = api.gc(ctx=session.ctx)
+        for handle, reason in found:
+            row = {"type": "garbage", "id": handle.id, "reason": reason, "removed": False}
+            text = f"{handle.id}  {reason}"
+            if yes:
+                try:
+                    handle.delete()
+                    row["removed"] = True
+                    text = f"Removed {text}"
+                except SojournError as error:
+                    kept += 1
+                    text = f"Kept {text}: {error.message}"
+            session.renderer.result(row, text)
+        if found and not yes:
+            session.ctx.note("Remove them with: sojourn gc --yes")
+        elif not found:
+            session.ctx.note("There is nothing to remove.")
+    ctx.exit(1 if kept else 0)

@@ -1,0 +1,31 @@
+"""`sojourn pull`."""
+
+from __future__ import annotations
+
+import click
+
+from sojourn.cli.session import id_argument, json_option, opened
+
+
+@click.command()
+@id_argument
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False),
+    help="A folder to use instead of the task's own workdir.",
+)
+@json_option
+def pull(id: str, into: str | None, as_json: bool) -> None:
+    """Bring the output of a task home; at any time, also while it runs.
+
+    A local file that is newer than what comes is kept beside it as NAME.local.
+
+    \b
+    sojourn pull tpi-brave-amber-otter
+    sojourn pull brave --into /tmp/look
+    """
+    from sojourn import api
+
+    with opened(as_json=as_json) as session:
+        written = api.get(id, ctx=session.ctx).pull(into)
+        session.renderer.result({"type": "pulled", "files": written}, "\n".join(written))

@@ -1,0 +1,108 @@
+"""`sojourn run`, and `sojourn create` for users of the old tool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sojourn.cli.session import Session, json_option, opened
+from sojourn.cli.taskoptions import task_options, tasks_from
+
+if TYPE_CHECKING:
+    from sojourn.api import Handle
+    from sojourn.core.task import Task
+
+
+class _WithCommand(click.Command):
+    """Keeps what stands after `--` apart, which click alone would mix with the rest."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["command"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
+@click.argument("file", required=False, metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]")
+@task_options
+@click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@click.option("-d", "--detach", is_flag=True, help="Print the id and return at once.")
+@click.option("--keep", is_flag=True, help="Do not delete it at the end.")
+@click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
+@json_option
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    file: str | None,
+    gitignore: bool,
+    detach: bool,
+    keep: bool,
+    timestamps: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Run a script on a machine, follow its log, bring its results home, remove everything.
+
+    The exit code is that of the script (124 after a timeout). Ctrl-C detaches: the task goes on.
+
+    \b
+    sojourn run -- python3 -c 'print("hello")'
+    sojourn run --workdir . --output results train.sh
+    sojourn run --workdir . --env 'WANDB_*' --parallelism 4 train.sh
+    sojourn run --detach task.yaml
+    sojourn run main.tf
+    """
+    tasks = tasks_from(file, ctx.meta.get("command", []), options)
+    ranks = any(task.parallelism > 1 for task in tasks)
+    with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
+        ctx.exit(_run(session, tasks, gitignore, detach, keep))
+
+
+@click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
+@click.argument("file", required=False, metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]")
+@task_options
+@click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@json_option
+@click.pass_context
+def create(
+    ctx: click.Context, /, file: str | None, gitignore: bool, as_json: bool, **options: Any
+) -> None:
+    """Start a task and print its id: the same as `sojourn run --detach`.
+
+    \b
+    sojourn create --workdir . --output results train.sh
+    """
+    tasks = tasks_from(file, ctx.meta.get("command", []), options)
+    with opened(as_json=as_json) as session:
+        ctx.exit(_run(session, tasks, gitignore, detach=True, keep=True))
+
+
+def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, keep: bool) -> int:
+    from sojourn import api
+
+    handles = []
+    for task in tasks:
+        handle = api.create(task, gitignore=gitignore, ctx=session.ctx)
+        handles.append(handle)
+        session.renderer.result({"type": "created", "id": handle.id}, handle.id if detach else "")
+    if detach:
+        return 0
+    codes = [_see_through(session, handle, keep) for handle in handles]
+    return next((code for code in codes if code), 0)
+
+
+def _see_through(session: Session, handle: Handle, keep: bool) -> int:
+    from sojourn.cli.following import exit_code, followed
+
+    followed(session, handle)
+    code = exit_code(handle.status())
+    if keep:
+        handle.pull()
+        session.ctx.note(f"Kept; remove it with: sojourn delete {handle.id}")
+    else:
+        handle.delete()
+    return code

@@ -1,0 +1,216 @@
+"""Events become words: on a terminal with progress, in plain lines when piped, or as JSON lines.
+
+Results and logs go to standard output; what Sojourn tells of its own work goes to standard error.
+With --json everything goes to standard output, a JSON object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sojourn.core.errors import (
+    AuthError,
+    Cancelled,
+    InvalidInput,
+    MissingDependency,
+    SojournError,
+    TaskFailed,
+)
+from sojourn.core.events import (
+    Event,
+    LogLine,
+    Note,
+    Progress,
+    StatusChanged,
+    StepEnded,
+    StepStarted,
+    Warned,
+)
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+__all__ = ["INTERRUPTED", "Renderer", "error_code", "error_row", "make_renderer", "show_error"]
+
+INTERRUPTED = 130
+_STATE_COLOURS = {"succeeded": "32", "running": "36", "failed": "31", "timed-out": "31"}
+
+
+class Renderer(Protocol):
+    """Turns events and results into output."""
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+
+    def result(self, row: Mapping[str, Any], text: str) -> None:
+        """Show a result: its data with --json, else the text."""
+
+    def close(self) -> None:
+        """Finish what is being drawn."""
+
+
+def make_renderer(
+    *, as_json: bool, ranks: bool = False, timestamps: bool = False, quiet: bool = False
+) -> Renderer:
+    """The renderer for this output. `ranks`: tell whose line it is; `quiet`: logs only."""
+    if as_json:
+        return JsonRenderer()
+    if sys.stderr.isatty() and not quiet:
+        return TerminalRenderer(ranks=ranks, timestamps=timestamps)
+    return PlainRenderer(ranks=ranks, timestamps=timestamps, quiet=quiet)
+
+
+class JsonRenderer:
+    """JSON lines, for programs."""
+
+    def __call__(self, event: Event) -> None:
+        self.result(event.to_dict(), "")
+
+    def result(self, row: Mapping[str, Any], text: str) -> None:
+        _out(json.dumps(row))
+
+    def close(self) -> None:
+        pass
+
+
+class PlainRenderer:
+    """Plain lines, for pipes and files."""
+
+    def __init__(self, *, ranks: bool, timestamps: bool, quiet: bool = False) -> None:
+        self._ranks = ranks
+        self._timestamps = timestamps
+        self._quiet = quiet
+        self._open: tuple[int, int] | None = None  # whose line has no end yet
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, LogLine):
+            self.log(event)
+        elif isinstance(event, Warned):
+            self.tell(f"Warning: {event.message}")
+        elif not self._quiet:
+            self.event(event)
+
+    def event(self, event: Event) -> None:
+        if isinstance(event, Note):
+            self.tell(event.message)
+        elif isinstance(event, StepStarted):
+            self.tell(event.step)
+        elif isinstance(event, StatusChanged):
+            self.tell(state_line(event))
+
+    def log(self, line: LogLine) -> None:
+        """A line of the script; the pieces of one are joined while no other comes between."""
+        whose = (line.rank, line.attempt)
+        if self._open not in (None, whose):
+            sys.stdout.write("\n")
+        head = ""
+        if self._open != whose:
+            head = f"{line.time} " if self._timestamps else ""
+            head += f"[{line.rank}] " if self._ranks else ""
+        sys.stdout.write(head + line.text + ("" if line.partial else "\n"))
+        sys.stdout.flush()
+        self._open = whose if line.partial else None
+
+    def result(self, row: Mapping[str, Any], text: str) -> None:
+        if text:
+            _out(text)
+
+    def tell(self, text: str) -> None:
+        self.close()
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open = None
+            _out("")
+
+
+class TerminalRenderer(PlainRenderer):
+    """A terminal: steps with their times, bars with bytes, rate and time left."""
+
+    def __init__(self, *, ranks: bool, timestamps: bool) -> None:
+        super().__init__(ranks=ranks, timestamps=timestamps)
+        self._bar: tqdm[Any] | None = None
+
+    def event(self, event: Event) -> None:
+        if isinstance(event, Progress):
+            self._progress(event)
+        elif isinstance(event, StepEnded):
+            self._end_bar()
+            mark = _coloured("failed", "31") if event.error else _coloured("done", "32")
+            self.tell(f"{event.step}: {mark} in {event.seconds:.1f} s")
+        elif isinstance(event, StatusChanged):
+            self.tell(_coloured(state_line(event), _STATE_COLOURS.get(event.state, "33")))
+        elif isinstance(event, Note):
+            self.tell(event.message)
+
+    def _progress(self, event: Progress) -> None:
+        if self._bar is None:
+            from tqdm import tqdm  # only when something is drawn: it is not free to load
+
+            self._bar = tqdm(
+                total=event.total if event.total >= 0 else None,
+                desc=event.step,
+                unit="B" if event.unit == "bytes" else event.unit,
+                unit_scale=True,
+                unit_divisor=1024,
+                leave=False,
+                delay=0.3,
+            )
+        self._bar.update(event.done - self._bar.n)
+
+    def _end_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def close(self) -> None:
+        self._end_bar()
+        super().close()
+
+
+def state_line(event: StatusChanged) -> str:
+    """A state, its exit code and its reason in one line."""
+    code = f", exit code {event.exit_code}" if event.exit_code else ""
+    reason = f": {event.reason}" if event.reason else ""
+    return f"Task {event.state}{code}{reason}"
+
+
+def _coloured(text: str, code: str) -> str:
+    return f"\033[{code}m{text}\033[0m"
+
+
+def _out(text: str) -> None:
+    print(text, flush=True)  # noqa: T201
+
+
+def show_error(error: SojournError) -> int:
+    """Tell an error on standard error; returns the exit code for it."""
+    print(f"Error: {error.message}", file=sys.stderr)  # noqa: T201
+    if error.hint:
+        print(error.hint.strip(), file=sys.stderr)  # noqa: T201
+    return error_code(error)
+
+
+def error_row(error: SojournError) -> dict[str, Any]:
+    """The `error` row of the documented schema."""
+    problems = error.problems if isinstance(error, InvalidInput) else ()
+    return {
+        "type": "error",
+        "error": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint.strip(),
+        "problems": [{"path": p.path, "message": p.message} for p in problems],
+    }
+
+
+def error_code(error: SojournError) -> int:
+    """What a command that ended with this error exits with."""
+    if isinstance(error, Cancelled):
+        return INTERRUPTED
+    if isinstance(error, TaskFailed):
+        return error.exit
+    return 2 if isinstance(error, (InvalidInput, MissingDependency, AuthError)) else 1

@@ -1,0 +1,86 @@
+"""What every command has: a renderer, a context, and a safe Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+import click
+
+from sojourn.cli.render import Renderer, error_code, error_row, make_renderer
+from sojourn.core.context import Context
+from sojourn.core.errors import SojournError
+
+__all__ = ["Session", "id_argument", "ids_argument", "json_option", "opened"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Session:
+    """One command's run. The first Ctrl-C cancels in an orderly way, a third ends at once."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self.renderer = renderer
+        self.ctx = Context(renderer)
+        self.interrupts = 0
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.interrupts += 1
+        self.ctx.cancel()
+        if self.interrupts > 2:
+            raise KeyboardInterrupt
+
+    def renew(self) -> None:
+        """Go on after a cancellation, with a new context."""
+        self.ctx = Context(self.renderer)
+
+
+@contextmanager
+def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
+    """A session whose signals are handled."""
+    session = Session(make_renderer(as_json=as_json, **how))
+    before = {
+        number: signal.signal(number, session.on_signal)
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield session
+    except SojournError as error:
+        if not as_json:
+            raise
+        session.renderer.result(error_row(error), "")
+        raise click.exceptions.Exit(error_code(error)) from error
+    finally:
+        session.renderer.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def json_option(function: _Function) -> _Function:
+    """Adds --json."""
+    return click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Print JSON lines, see docs/reference.md.",
+    )(function)
+
+
+def complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Shell completion for ids."""
+    from sojourn import api
+
+    return [h.id for h in api.list_tasks() if h.id.startswith(incomplete)]
+
+
+def id_argument(function: _Function) -> _Function:
+    """Adds the argument ID."""
+    return click.argument("id", shell_complete=complete_id)(function)
+
+
+def ids_argument(function: _Function) -> _Function:
+    """Adds the argument IDS: one or more."""
+    return click.argument("ids", nargs=-1, required=True, shell_complete=complete_id)(function)

@@ -1,0 +1,115 @@
+"""The options that describe a task, and the task they make, alone or on top of a file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Task
+
+__all__ = ["task_options", "tasks_from"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_STORAGE = ("workdir", "output", "exclude", "container", "container_opts")
+
+_OPTIONS = (
+    click.option("--name", help="Name it: the same name is always the same task."),
+    click.option("--cloud", help="Where to run: local (the default)."),
+    click.option("--workdir", help="Folder to upload and to run in; none if not given."),
+    click.option("--output", help="Folder to bring home, relative to the workdir."),
+    click.option(
+        "--exclude", multiple=True, metavar="GLOB", help="Do not transfer these files; repeatable."
+    ),
+    click.option(
+        "-e",
+        "--env",
+        "environment",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="Set a variable; without a value import the local one, also by glob; repeatable.",
+    ),
+    click.option("--parallelism", type=int, help="How many machines (1)."),
+    click.option("--timeout", type=int, metavar="SECONDS", help="End each machine then (86400)."),
+    click.option("--machine", help="Machine type, such as m, l, xl, m+t4 (m)."),
+    click.option("--image", help="Machine image (ubuntu)."),
+    click.option("--region", help="Cloud region (us-west)."),
+    click.option("--disk-size", type=int, metavar="GB", help="Size of the disk (automatic)."),
+    click.option("--spot", type=float, metavar="PRICE", help="-1: on demand, 0: any spot price."),
+    click.option("--permission-set", help="Permissions of the machine, as the cloud has them."),
+    click.option("--container", help="Existing bucket, or bucket/path, to store in."),
+    click.option(
+        "--container-opt",
+        "container_opts",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Options.",
+    ),
+    click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Tag all resources."),
+)
+
+
+def task_options(function: _Function) -> _Function:
+    """Adds an option for every field of a task."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def tasks_from(file: str | None, command: list[str], options: Mapping[str, Any]) -> list[Task]:
+    """The tasks that a command line asks for: options win over what a file says."""
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    for name in ("environment", "container_opts", "tags"):
+        if name in given:
+            given[name] = _pairs(name, given[name])
+    if "exclude" in given:
+        given["exclude"] = tuple(given["exclude"])
+    if command:
+        if file:
+            raise InvalidInput("command", "give a file or a command after `--`, not both")
+        return [_with(Task(script=_script(command)), given)]
+    if not file:
+        raise InvalidInput(
+            "script", "give a script, a task.yaml, a main.tf, or a command after `--`"
+        )
+    return [_with(task, given) for task in _read(Path(file))]
+
+
+def _script(command: list[str]) -> str:
+    return f"#!/bin/sh\nexec {shlex.join(command)}\n"
+
+
+def _read(path: Path) -> list[Task]:
+    if not path.is_file():
+        raise InvalidInput(
+            "script",
+            f"there is no file {path}; a command to run goes after `--`: sojourn run -- {path}",
+        )
+    from sojourn.cli.taskfile import read_tasks
+
+    return [found.task for found in read_tasks(path)]
+
+
+def _with(task: Task, given: Mapping[str, Any]) -> Task:
+    storage = {name: given[name] for name in _STORAGE if name in given}
+    others = {name: value for name, value in given.items() if name not in _STORAGE}
+    if "environment" in others:
+        others["environment"] = {**task.environment, **others["environment"]}
+    if storage:
+        others["storage"] = replace(task.storage, **storage)
+    return replace(task, **others) if others else task
+
+
+def _pairs(field: str, texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or (not equals and field != "environment"):
+            raise InvalidInput(field, f"{text!r} should be NAME=VALUE")
+        pairs[name] = value
+    return pairs

@@ -1,0 +1,29 @@
+"""Clouds: where tasks run. One folder a cloud, with the same file names in each.
+
+What does not belong here: anything that more than one cloud needs. Adding a cloud adds a folder
+and a line to `NAMES`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.interfaces import Cloud
+
+__all__ = ["NAMES", "load"]
+
+NAMES = ("local",)
+
+
+def load(name: str) -> Cloud:
+    """The cloud of this name; its module, and so its SDK, is imported only now."""
+    if name not in NAMES:
+        near = difflib.get_close_matches(name, NAMES, n=1)
+        suggestion = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidInput(
+            "cloud", f"{name!r} is not available (available: {', '.join(NAMES)}){suggestion}"
+        )
+    cloud: Cloud = import_module(f"sojourn.clouds.{name}").make_cloud()
+    return cloud

@@ -1,0 +1,17 @@
+"""The local cloud: machines are agents on this computer, the store is a folder.
+
+It is a full citizen: the same agent, store and life cycle as everywhere, no mock. What does not
+belong here: shortcuts that a cloud far away could not take.
+"""
+
+from __future__ import annotations
+
+from sojourn.clouds.local.cloud import LocalCloud
+from sojourn.core.interfaces import Cloud
+
+__all__ = ["make_cloud"]
+
+
+def make_cloud() -> Cloud:
+    """The cloud, with its folders where this user's environment puts them."""
+    return LocalCloud.from_environment()

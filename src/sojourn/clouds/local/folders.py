@@ -1,0 +1,89 @@
+"""Where the local cloud keeps things.
+
+    DATA/sojourn/local/ID/store/            the task's store
+    DATA/sojourn/local/ID/scaler/           what its supervisor is to do and has done
+    CACHE/sojourn/machines/ID/MACHINE/      the disk of a machine, gone when the machine is
+
+DATA is $XDG_DATA_HOME or ~/.local/share; CACHE is $XDG_CACHE_HOME or ~/.cache.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["TaskFolders", "data_root", "machines_root", "remove_empty"]
+
+
+def data_root() -> Path:
+    """The folder of all tasks."""
+    return _base("XDG_DATA_HOME", ".local/share") / "sojourn" / "local"
+
+
+def machines_root() -> Path:
+    """The folder of all machines."""
+    return _base("XDG_CACHE_HOME", ".cache") / "sojourn" / "machines"
+
+
+def _base(variable: str, fallback: str) -> Path:
+    value = os.environ.get(variable, "")
+    return Path(value) if os.path.isabs(value) else Path.home() / fallback
+
+
+@dataclass(frozen=True)
+class TaskFolders:
+    """The folders and files of one task."""
+
+    root: Path
+
+    @property
+    def store(self) -> Path:
+        return self.root / "store"
+
+    @property
+    def scaler(self) -> Path:
+        return self.root / "scaler"
+
+    @property
+    def settings(self) -> Path:
+        """What the supervisor needs to know of the task, written when the scaler is made."""
+        return self.scaler / "settings.json"
+
+    @property
+    def wanted(self) -> Path:
+        """How many machines to keep alive."""
+        return self.scaler / "wanted"
+
+    @property
+    def wanted_lock(self) -> Path:
+        """Held while `wanted` is changed."""
+        return self.scaler / "wanted.lock"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Held by the supervisor for as long as it lives."""
+        return self.scaler / "supervisor.lock"
+
+    @property
+    def supervisor_log(self) -> Path:
+        return self.scaler / "supervisor.log"
+
+    @property
+    def machines(self) -> Path:
+        """The machines that are alive, as the supervisor saw them last."""
+        return self.scaler / "machines.json"
+
+    @property
+    def events(self) -> Path:
+        """What happened to machines, a JSON line each."""
+        return self.scaler / "events.jsonl"
+
+
+def remove_empty(folder: Path, up_to: Path) -> None:
+    """Remove a folder and those above it, up to and with `up_to`, as far as they are empty."""
+    with suppress(OSError):
+        while folder != up_to.parent:
+            folder.rmdir()
+            folder = folder.parent

@@ -1,0 +1,35 @@
+"""What the local cloud makes beside the scaler: the folder of the store."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from sojourn.clouds.local.folders import remove_empty
+from sojourn.core.context import Context
+
+__all__ = ["StoreFolder"]
+
+
+class StoreFolder:
+    """The folder that is the task's store; for its owner's eyes only."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self._folder = folder
+        self._root = root
+
+    @property
+    def title(self) -> str:
+        return f"folder {self._folder}"
+
+    def read(self, ctx: Context) -> bool:
+        return self._folder.exists()
+
+    def create(self, ctx: Context) -> None:
+        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+
+    def delete(self, ctx: Context) -> None:
+        if self._folder.exists():
+            shutil.rmtree(self._folder)
+        remove_empty(self._folder.parent, self._root.parent)

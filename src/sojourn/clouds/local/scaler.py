@@ -1,0 +1,161 @@
+"""The scaler of a task: a few files, and a supervisor process while machines are wanted."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from sojourn.clouds.local.files import is_locked, locked, try_lock, write_whole
+from sojourn.clouds.local.folders import TaskFolders, remove_empty
+from sojourn.clouds.local.machines import kill_strays, strays
+from sojourn.core.context import Context
+from sojourn.core.errors import NotFound
+from sojourn.core.events import CloudEvent
+from sojourn.core.ids import TaskId
+from sojourn.core.interfaces import Machine
+from sojourn.core.task import Task
+
+__all__ = ["LocalScaler"]
+
+_ENDS_WITHIN = 60.0  # seconds that a supervisor without machines to keep has to end
+
+
+class LocalScaler:
+    """Keeps machines alive by a detached supervisor, which any command may have to restart."""
+
+    def __init__(
+        self,
+        folders: TaskFolders,
+        machines_folder: Path,
+        id: TaskId,
+        task: Task | None,
+    ) -> None:
+        self._folders = folders
+        self._machines_folder = machines_folder
+        self._id = id
+        self._task = task
+
+    @property
+    def title(self) -> str:
+        return f"supervisor of {self._id}"
+
+    def read(self, ctx: Context) -> bool:
+        return self._folders.scaler.exists()
+
+    def create(self, ctx: Context) -> None:
+        self._folders.scaler.mkdir(mode=0o700, exist_ok=True)
+        if self._task is not None and not self._folders.settings.exists():
+            settings = {
+                "id": str(self._id),
+                "machines_folder": str(self._machines_folder),
+                "store": str(self._folders.store),
+                "timeout": self._task.timeout,
+            }
+            write_whole(self._folders.settings, json.dumps(settings))
+
+    def delete(self, ctx: Context) -> None:
+        if self.read(ctx):
+            self._set_wanted(0)
+            self._wake(signal.SIGUSR1)
+            self._wait_until_ended(ctx)
+        kill_strays(self._id)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._machines_folder)
+        remove_empty(self._machines_folder.parent, self._machines_folder.parent.parent)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._folders.scaler)
+
+    def scale(self, ctx: Context, machines: int) -> None:
+        if not self._folders.settings.exists():
+            raise NotFound(f"There is no {self.title}", hint="Create the task again.")
+        self._set_wanted(machines)
+        self._wake(signal.SIGUSR1)
+        self._revive(tries=5)
+
+    def wanted(self, ctx: Context) -> int:
+        try:
+            return int(self._folders.wanted.read_text())
+        except FileNotFoundError:
+            return 0
+
+    def machines(self, ctx: Context) -> list[Machine]:
+        self._revive()
+        if not is_locked(self._folders.supervisor_lock):
+            return []
+        return [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
+
+    def events(self, ctx: Context) -> list[CloudEvent]:
+        with suppress(FileNotFoundError):
+            rows = map(json.loads, self._folders.events.read_text().splitlines())
+            return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
+        return []
+
+    def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
+        for row in self._machines():
+            if row["id"] == machine:
+                with suppress(ProcessLookupError):
+                    os.kill(int(row["pid"]), signal.SIGTERM if notice else signal.SIGKILL)
+                return
+        raise NotFound(f"There is no machine {machine}", hint="`sojourn status` shows those alive.")
+
+    def _machines(self) -> list[dict[str, str]]:
+        try:
+            rows: list[dict[str, str]] = json.loads(self._folders.machines.read_text())
+        except FileNotFoundError:
+            return []
+        return rows
+
+    def _set_wanted(self, machines: int) -> None:
+        with locked(self._folders.wanted_lock):
+            write_whole(self._folders.wanted, str(machines))
+
+    def _revive(self, tries: int = 1) -> None:
+        """Start a supervisor if one is needed and there is none, or it was killed.
+
+        The supervisor inherits the lock, so that there is never a moment without a holder. Whoever
+        looks whether it is held holds it for an instant, hence the tries where it matters.
+        """
+        if not self._folders.scaler.exists() or self.wanted(Context()) == 0:
+            return
+        for number in range(tries):
+            time.sleep(0.01 * number)
+            lock = try_lock(self._folders.supervisor_lock)
+            if lock is not None:
+                break
+        else:
+            return
+        command = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
+        try:
+            with open(self._folders.supervisor_log, "ab") as log:
+                subprocess.Popen(
+                    [*command, str(self._folders.root), str(lock)],
+                    cwd=self._folders.scaler,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=[lock],
+                )
+        finally:
+            os.close(lock)
+
+    def _wake(self, number: signal.Signals) -> None:
+        if not is_locked(self._folders.supervisor_lock):
+            return
+        with suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            os.kill(int(self._folders.supervisor_lock.read_text()), number)
+
+    def _wait_until_ended(self, ctx: Context) -> None:
+        give_up = time.monotonic() + _ENDS_WITHIN
+        while is_locked(self._folders.supervisor_lock) or strays(self._id):
+            if time.monotonic() > give_up:
+                self._wake(signal.SIGKILL)
+                return
+            ctx.sleep(0.05)

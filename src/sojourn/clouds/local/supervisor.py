@@ -1,0 +1,174 @@
+"""The supervisor: keeps as many machines alive as are wanted, then ends.
+
+It is started detached by whichever command needs it (`python -m sojourn.clouds.local.supervisor
+FOLDER LOCK`), holds a lock for as long as it lives, and keeps all that matters in files, so that
+another one can take its place if it is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+from sojourn.agent.process import adopt_orphans, below, kill_below
+from sojourn.clouds.local.files import locked, write_whole
+from sojourn.clouds.local.folders import TaskFolders
+from sojourn.clouds.local.machines import LocalMachine, Settings, kill_strays, strays
+from sojourn.core.ids import TaskId
+
+__all__ = ["Supervisor"]
+
+_ROUND = 1.0  # seconds between rounds if nothing wakes it
+_SHORT_LIFE = 5.0  # a machine that was lost sooner makes the next one wait
+_LONGEST_WAIT = 30.0
+_STRAYS_END_WITHIN = 30.0
+
+
+class Supervisor:
+    """One task's supervisor."""
+
+    def __init__(self, folders: TaskFolders) -> None:
+        self._folders = folders
+        self._settings = Settings.read(folders.settings)
+        self._alive: list[LocalMachine] = []
+        self._dead: set[str] = set()
+        self._short_lives = 0
+        self._not_before = 0.0
+
+    def run(self) -> None:
+        """Live until no machine is wanted and none is left."""
+        adopt_orphans()
+        wakeup = _wakeup_pipe()
+        self._inherit()
+        while self._folders.settings.exists():
+            self._bury()
+            self._adjust(self._wanted())
+            if not self._alive and self._wanted() == 0:
+                return
+            select.select([wakeup], [], [], self._pause())
+            _drain(wakeup)
+
+    def _inherit(self) -> None:
+        """Wait for what a former supervisor left to end by itself; all its machines are gone."""
+        task = TaskId.parse(self._settings.id)
+        give_up = time.monotonic() + _STRAYS_END_WITHIN
+        while strays(task) and time.monotonic() < give_up:
+            time.sleep(0.05)
+        kill_strays(task)
+        if self._folders.events.exists():
+            rows = map(json.loads, self._folders.events.read_text().splitlines())
+            self._dead.update(row["machine"] for row in rows)
+
+    def _wanted(self) -> int:
+        try:
+            return int(self._folders.wanted.read_text())
+        except FileNotFoundError:
+            return 0
+
+    def _pause(self) -> float:
+        waiting = self._not_before - time.monotonic()
+        return min(_ROUND, waiting) if waiting > 0 else _ROUND
+
+    def _adjust(self, wanted: int) -> None:
+        for machine in self._alive[wanted:]:
+            machine.tell()
+        for machine in self._alive:
+            machine.enforce()
+        before = len(self._alive)
+        while len(self._alive) < wanted and time.monotonic() >= self._not_before:
+            machine = LocalMachine(self._settings, self._dead)
+            self._alive.append(machine)
+            self._tell("machine-started", machine, "A machine was started")
+        if len(self._alive) != before:
+            self._write_machines()
+
+    def _bury(self) -> None:
+        ended = [machine for machine in self._alive if machine.ended() is not None]
+        for machine in ended:
+            self._alive.remove(machine)
+            self._dead.add(machine.id)
+            self._kill_leftovers()
+            if machine.ended() == 0:
+                self._shrink()
+                self._tell("machine-ended", machine, "A machine had done its work and ended")
+            else:
+                self._lost(machine)
+            machine.clean_up()
+        if ended:
+            self._write_machines()
+
+    def _lost(self, machine: LocalMachine) -> None:
+        words = machine.last_words()
+        self._tell("machine-lost", machine, "A machine was lost" + (f": {words}" if words else ""))
+        if time.monotonic() - machine.began > _SHORT_LIFE:
+            self._short_lives = 0
+            return
+        self._short_lives += 1
+        if self._short_lives > 1:
+            wait = min(_LONGEST_WAIT, 0.1 * 2**self._short_lives)
+            self._not_before = time.monotonic() + wait
+
+    def _kill_leftovers(self) -> None:
+        """A dead agent's processes are ours now: they must not outlive it."""
+        spare = {machine.pid for machine in self._alive}
+        spare.update(pid for machine in self._alive for pid in below(machine.pid))
+        kill_below(os.getpid(), frozenset(spare))
+
+    def _shrink(self) -> None:
+        with locked(self._folders.wanted_lock):
+            write_whole(self._folders.wanted, str(max(0, self._wanted() - 1)))
+
+    def _write_machines(self) -> None:
+        rows = [
+            {"id": machine.id, "pid": str(machine.pid), "started": machine.started}
+            for machine in self._alive
+        ]
+        write_whole(self._folders.machines, json.dumps(rows))
+
+    def _tell(self, code: str, machine: LocalMachine, description: str) -> None:
+        row = {"time": _now(), "code": code, "machine": machine.id, "description": description}
+        with open(self._folders.events, "a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _wakeup_pipe() -> int:
+    """A descriptor that becomes readable when a machine ends or somebody calls."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGUSR1):
+        signal.signal(number, lambda *_: None)
+    return reading
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 1024):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def main() -> int:
+    """Supervise the task in the folder given; the lock comes along as a descriptor."""
+    folders = TaskFolders(Path(sys.argv[1]))
+    lock = int(sys.argv[2])
+    os.set_inheritable(lock, False)
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    Supervisor(folders).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

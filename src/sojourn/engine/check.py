@@ -1,0 +1,37 @@
+"""What can only be checked where the files are, before anything is made."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Storage
+
+__all__ = ["check_storage", "local_workdir"]
+
+
+def local_workdir(storage: Storage) -> Path:
+    """Where results come home to: the workdir, or the current folder if there is none."""
+    return Path(storage.workdir or ".").absolute()
+
+
+def check_storage(storage: Storage) -> None:
+    """Refuse a workdir that cannot be uploaded and an output that leads out of it."""
+    workdir = local_workdir(storage)
+    if storage.workdir:
+        if not workdir.exists():
+            raise InvalidInput("storage.workdir", f"there is no folder {workdir}; create it first")
+        if not workdir.is_dir():
+            raise InvalidInput("storage.workdir", f"{workdir} is not a folder; give a folder")
+        if not os.access(workdir, os.R_OK | os.X_OK):
+            raise InvalidInput("storage.workdir", f"{workdir} cannot be read; allow it first")
+    if storage.output and not _stays_inside(workdir, workdir / storage.output):
+        raise InvalidInput(
+            "storage.output",
+            f"{storage.output!r} is a symlink that leads out of {workdir}; give a folder inside",
+        )
+
+
+def _stays_inside(workdir: Path, output: Path) -> bool:
+    return Path(os.path.realpath(output)).is_relative_to(os.path.realpath(workdir))

@@ -1,0 +1,36 @@
+"""Garbage: what finished tasks and broken-off creations left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sojourn.core.context import Context
+from sojourn.core.errors import NotFound
+from sojourn.core.ids import TaskId
+from sojourn.core.interfaces import Cloud
+from sojourn.engine.observe import is_complete, status
+
+__all__ = ["Garbage", "garbage"]
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """A task that could be deleted, and why."""
+
+    id: TaskId
+    reason: str
+
+
+def garbage(ctx: Context, cloud: Cloud) -> Iterator[Garbage]:
+    """Tasks that will do nothing any more; one that was stopped on purpose is not garbage."""
+    for id in cloud.tasks(ctx):  # noqa: A001
+        try:
+            if not is_complete(ctx, cloud, id):
+                yield Garbage(id, "its creation was not completed")
+                continue
+            now = status(ctx, cloud, id)
+        except NotFound:
+            continue  # deleted meanwhile
+        if now.state.ended and all(rank.state.value != "stopped" for rank in now.ranks):
+            yield Garbage(id, f"it has ended: {now.state}")

@@ -1,0 +1,227 @@
+"""Create, stop, start, pull and delete: the order of things, the same on every cloud.
+
+Every verb can be repeated and interrupted at any point: it looks at what is there, and goes on
+from it. A cloud's resources are made in order and removed in the reverse order, the scaler being
+the last to come and the first to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sojourn.core.context import Context
+from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.ids import TaskId
+from sojourn.core.interfaces import Cloud, Ignore, Resource, Scaler
+from sojourn.core.task import Task
+from sojourn.engine.check import check_storage, local_workdir
+
+__all__ = ["create", "delete", "exists", "interrupt", "pull", "start", "stop"]
+
+CREATE_WITHIN = 15 * 60.0
+DELETE_WITHIN = 15 * 60.0
+UPDATE_WITHIN = 3 * 60.0
+_FLUSH_WITHIN = 150.0  # seconds for machines to store the last of their work
+
+
+@dataclass(frozen=True)
+class Launch:
+    """All that creating a task needs."""
+
+    id: TaskId
+    task: Task
+    environment: dict[str, str]
+    ignore: Ignore | None = None
+
+
+def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
+    """Make everything, upload the workdir and start the machines.
+
+    If it fails or is interrupted, what was made is removed again, unless some of it was there
+    before; what could not be removed is told.
+    """
+    check_storage(launch.task.storage)
+    for note in cloud.check(ctx, launch.task):
+        ctx.note(note)
+    ctx = ctx.within(CREATE_WITHIN)
+    resources = cloud.resources(launch.id, launch.task)
+    existed = any(resource.read(ctx) for resource in resources)
+    try:
+        _make(ctx, cloud, launch, resources)
+    except BaseException as error:
+        if existed:
+            raise
+        left = _remove(ctx.shielded().within(DELETE_WITHIN), resources)
+        if left and isinstance(error, SojournError):
+            error.hint = _with_leftovers(error.hint, left, launch.id)
+        raise
+
+
+def _make(ctx: Context, cloud: Cloud, launch: Launch, resources: Sequence[Resource]) -> None:
+    *others, last = resources
+    for resource in others:
+        with ctx.step(f"Creating {resource.title}"):
+            resource.create(ctx)
+    data = cloud.data(launch.id)
+    task = launch.task
+    with ctx.step("Storing the task"):
+        data.save(ctx, task, launch.environment)
+    records = data.records(ctx, task.parallelism)
+    if task.storage.workdir and not any(record.attempt for record in records):
+        with ctx.step("Uploading workdir"):
+            data.push(ctx, local_workdir(task.storage), task.filters(), launch.ignore)
+    with ctx.step(f"Creating {last.title}"):
+        last.create(ctx)
+    with ctx.step("Starting machines"):
+        unfinished = sum(not record.ended for record in records)
+        cloud.scaler(launch.id).scale(ctx, unfinished)
+
+
+def _with_leftovers(hint: str, left: list[str], id: TaskId) -> str:
+    things = ", ".join(left)
+    return f"{hint}\nLeft behind: {things}. Remove it with: sojourn delete {id}".strip()
+
+
+def _remove(ctx: Context, resources: Sequence[Resource]) -> list[str]:
+    """Remove what it can; returns the titles of what is left."""
+    left = []
+    for resource in reversed(resources):
+        try:
+            if resource.read(ctx):
+                with ctx.step(f"Removing {resource.title}"):
+                    resource.delete(ctx)
+            else:
+                resource.delete(ctx)
+        except (SojournError, OSError):
+            left.append(resource.title)
+    return left
+
+
+def exists(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    """Whether anything of a task is there."""
+    return any(resource.read(ctx) for resource in cloud.resources(id, None))
+
+
+def stop(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    """Take all machines away, with notice, and wait until they have stored their work."""
+    _require(ctx, cloud, id)
+    ctx = ctx.within(UPDATE_WITHIN)
+    with ctx.step("Stopping machines"):
+        _scale_to_none(ctx, cloud.scaler(id))
+
+
+def _scale_to_none(ctx: Context, scaler: Scaler) -> None:
+    if not scaler.read(ctx):
+        return
+    scaler.scale(ctx, 0)
+    waiting = ctx.within(_FLUSH_WITHIN)
+    while scaler.machines(ctx):
+        waiting.sleep(0.05)
+
+
+def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    """Go on with the ranks that have not ended; those that have stay as they are."""
+    _require(ctx, cloud, id)
+    ctx = ctx.within(UPDATE_WITHIN)
+    data = cloud.data(id)
+    task = data.load(ctx)
+    unfinished = sum(not record.ended for record in data.records(ctx, task.parallelism))
+    with ctx.step("Starting machines"):
+        cloud.scaler(id).scale(ctx, unfinished)
+
+
+def pull(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None = None) -> list[str]:
+    """Bring the output home, into the workdir or another folder; returns what was written."""
+    _require(ctx, cloud, id)
+    data = cloud.data(id)
+    task = data.load(ctx)
+    if not task.storage.output:
+        return []
+    target = into.absolute() if into else local_workdir(task.storage)
+    if not into and not target.is_dir():
+        raise InvalidInput(
+            "workdir",
+            f"the results belong in {target}, which is not on this computer; "
+            "say where they should go",
+        )
+    if not into:
+        check_storage(task.storage)
+    with ctx.step("Downloading results"):
+        return data.pull(ctx, task.storage.output, target, task.filters())
+
+
+def delete(
+    ctx: Context,
+    cloud: Cloud,
+    id: TaskId,
+    *,
+    into: Path | None = None,
+    fetch: bool = True,
+    force: bool = False,
+) -> None:
+    """Stop the machines, bring the results home, and only then remove everything.
+
+    If the results cannot be brought home, nothing is removed; `force` removes all the same.
+    """
+    _require(ctx, cloud, id)
+    ctx = ctx.within(DELETE_WITHIN)
+    try:
+        with ctx.step("Stopping machines"):
+            _scale_to_none(ctx, cloud.scaler(id))
+    except Transient:
+        if not force:
+            raise
+    if fetch:
+        _fetch(ctx, cloud, id, into, force)
+    for resource in reversed(cloud.resources(id, None)):
+        with ctx.step(f"Removing {resource.title}"):
+            resource.delete(ctx)
+
+
+def _fetch(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None, force: bool) -> None:
+    try:
+        pull(ctx, cloud, id, into)
+    except NotFound:
+        return  # it was never completely created: there are no results
+    except (SojournError, OSError) as error:
+        if force:
+            ctx.warn(f"The results were not brought home: {error}")
+            return
+        if isinstance(error, SojournError):
+            error.hint = f"{error.hint}\nNothing was removed; `--force` removes it all the same."
+        raise
+
+
+def interrupt(
+    ctx: Context, cloud: Cloud, id: TaskId, rank: int | None, *, notice: bool
+) -> list[str]:
+    """Take machines away as a spot market does: that of one rank, or all; returns them."""
+    _require(ctx, cloud, id)
+    if not cloud.features.interrupt:
+        raise InvalidInput("id", f"machines of the cloud {cloud.name} cannot be interrupted")
+    data = cloud.data(id)
+    task = data.load(ctx)
+    if rank is not None and not 0 <= rank < task.parallelism:
+        raise InvalidInput("rank", f"{rank} is not one of 0 to {task.parallelism - 1}")
+    records = data.records(ctx, task.parallelism)
+    alive = {machine.id for machine in cloud.scaler(id).machines(ctx)}
+    victims = [
+        record.machine
+        for record in records
+        if record.machine in alive and record.report is None and rank in (None, record.rank)
+    ]
+    if not victims:
+        raise NotFound(
+            "No machine is carrying out the script now", hint=f"See: sojourn status {id}"
+        )
+    for machine in victims:
+        with ctx.step(f"Interrupting machine {machine}"):
+            cloud.scaler(id).interrupt(ctx, machine, notice=notice)
+    return victims
+
+
+def _require(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    if not exists(ctx, cloud, id):
+        raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")

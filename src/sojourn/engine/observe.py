@@ -1,0 +1,88 @@
+"""Looking at a task: its state, and its log while it grows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from sojourn.core.context import Context
+from sojourn.core.errors import NotFound
+from sojourn.core.events import LogLine, StatusChanged
+from sojourn.core.ids import TaskId
+from sojourn.core.interfaces import Cloud
+from sojourn.core.status import State, Status, task_status
+from sojourn.engine.lifecycle import exists
+
+__all__ = ["follow", "is_complete", "logs", "status"]
+
+_WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for thrice as long
+
+
+def is_complete(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    """Whether a task was created to the end, and not only begun."""
+    try:
+        cloud.data(id).load(ctx)
+    except NotFound:
+        return False
+    return cloud.scaler(id).read(ctx)
+
+
+def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
+    """The state of a task. Absent: raises NotFound."""
+    data, scaler = cloud.data(id), cloud.scaler(id)
+    # The order matters: a machine that ends between two looks must not seem lost.
+    alive = len(scaler.machines(ctx))
+    wanted = scaler.wanted(ctx)
+    try:
+        task = data.load(ctx)
+    except NotFound:
+        if not exists(ctx, cloud, id):
+            raise
+        return Status(
+            State.QUEUED,
+            "its creation was not completed; create it again, or delete it",
+            None,
+            (),
+        )
+    return task_status(data.records(ctx, task.parallelism), wanted=wanted, alive=alive)
+
+
+def logs(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
+    """All that was printed so far, in the order of its times."""
+    data = cloud.data(id)
+    data.load(ctx)
+    yield from sorted(data.logs(ctx, data.cursor()), key=lambda line: line.time)
+
+
+def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
+    """All lines, and then new ones as they are printed, until the task has ended.
+
+    Changes of its state are emitted as events.
+    """
+    data = cloud.data(id)
+    cursor = data.cursor()
+    watched = float("-inf")
+    seen: Status | None = None
+    attempts: dict[int, int] = {}
+    while True:
+        if time.monotonic() - watched > _WATCH_EVERY:
+            data.watch(ctx)
+            watched = time.monotonic()
+        now = status(ctx, cloud, id)
+        over = now.state.ended and not cloud.scaler(id).machines(ctx)
+        # Read after the state: a machine writes the last of its log before it reports.
+        yield from data.logs(ctx, cursor)
+        if seen is None or (now.state, now.reason) != (seen.state, seen.reason):
+            seen = now
+            ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
+        _tell_of_respawns(ctx, now, attempts)
+        if over:
+            return
+        ctx.sleep(cloud.features.poll)
+
+
+def _tell_of_respawns(ctx: Context, now: Status, attempts: dict[int, int]) -> None:
+    for rank in now.ranks:
+        if rank.attempt > attempts.get(rank.rank, rank.attempt):
+            ctx.note(f"The machine of rank {rank.rank} was lost; attempt {rank.attempt} goes on")
+        attempts[rank.rank] = rank.attempt
