@@ -242,8 +242,8 @@ def test_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_in_a_scan(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     make(tmp_path, dict.fromkeys(TREE, ""))
-    make(tmp_path, {".gitignore": "data/*\n!data/keep.csv\nsrc/\nbuild/\nfoo/\n*.log\n"})
-    found = scan(tmp_path, Filters(), GitIgnore(tmp_path), _must_not_skip)
+    make(tmp_path, {".gitignore": "data/*\n!data/keep.csv\nsrc/\nbuild/\n*.log\n"})
+    found = scan(tmp_path, Filters(("foo/", "qq/")), GitIgnore(tmp_path), _must_not_skip)
     assert set(found) == {
         ".gitignore",
         "data",
