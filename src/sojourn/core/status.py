@@ -14,7 +14,7 @@ from enum import Enum
 
 from sojourn.core.report import Outcome, Report
 
-__all__ = ["RankStatus", "State", "Status", "task_status"]
+__all__ = ["RankRecord", "RankStatus", "State", "Status", "rank_status", "task_status"]
 
 
 class State(str, Enum):

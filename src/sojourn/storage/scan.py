@@ -47,7 +47,7 @@ def _scan_folder(
         return []
     for item in items:
         path = prefix + item.name
-        if filters.excludes(path):
+        if filters.excludes(path, folder=item.is_dir(follow_symlinks=False)):
             continue
         try:
             info = item.stat(follow_symlinks=False)
