@@ -190,6 +190,10 @@ def _script_problems(script: str) -> Iterator[Problem]:
         yield Problem(
             "script", "must begin with a shebang that says what runs it, such as #!/bin/bash"
         )
+    elif script.partition("\n")[0].endswith("\r"):
+        yield Problem(
+            "script", "has Windows line endings, with which no shebang works; convert it first"
+        )
 
 
 def _exclude_problems(patterns: tuple[str, ...]) -> Iterator[Problem]:

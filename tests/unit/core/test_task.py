@@ -73,6 +73,7 @@ DISK = "give -1 for automatic, or a size in GB"
         ("script", "echo", "must begin with a shebang"),
         ("script", "\n#!/bin/sh", "must begin with a shebang"),
         ("script", "\ufeff#!/bin/sh", "must begin with a shebang"),
+        ("script", "#!/bin/sh\r\necho\r\n", "has Windows line endings"),
         ("script", "#!/bin/sh\0", "cannot contain a NUL character"),
         ("script", None, TEXT + "None"),
         ("script", b"#!x", TEXT + "b'#!x'"),
