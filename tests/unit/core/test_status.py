@@ -25,6 +25,7 @@ DONE = record(Outcome.SUCCEEDED, exit_code=0)
 BAD = record(Outcome.FAILED, exit_code=3)
 LATE = record(Outcome.TIMED_OUT, exit_code=-9)
 
+ALIVE = ["vm-1", "vm-2"]
 STOPPED = "stopped; `sojourn start` resumes it"
 
 
@@ -54,10 +55,14 @@ STOPPED = "stopped; `sojourn start` resumes it"
 def test_rank(known: RankRecord, wanted: int, alive: int, state: State, reason: str) -> None:
     exit_code = known.report.exit_code if known.report and known.report.outcome.final else None
     expected = RankStatus(0, state, known.attempt, exit_code, reason, known.machine)
-    assert rank_status(known, wanted=wanted, alive=alive) == expected
-    status = task_status([known], wanted=wanted, alive=alive)
+    assert rank_status(known, wanted=wanted, alive=ALIVE[:alive]) == expected
+    status = task_status([known], wanted=wanted, alive=ALIVE[:alive])
     assert (status.state, status.reason, status.exit_code) == (state, reason, exit_code)
     assert status.ranks == (expected,)
+
+
+def test_a_machine_that_came_for_another_rank_does_not_count() -> None:
+    assert rank_status(BUSY, wanted=1, alive=["vm-2"]).state is State.RECOVERING
 
 
 def test_the_table_has_every_state() -> None:
@@ -100,7 +105,7 @@ def test_the_table_has_every_state() -> None:
 def test_task_of_two(
     first: RankRecord, second: RankRecord, wanted: int, alive: int, state: State, reason: str
 ) -> None:
-    status = task_status([first, second], wanted=wanted, alive=alive)
+    status = task_status([first, second], wanted=wanted, alive=ALIVE[:alive])
     assert status.state == state
     assert status.reason.startswith(reason)
     assert bool(status.reason) is bool(reason)
@@ -109,22 +114,22 @@ def test_task_of_two(
 
 def test_the_exit_code_is_that_of_the_rank_that_went_worst() -> None:
     records = [DONE, record(Outcome.FAILED, rank=1, exit_code=7), record(Outcome.SUCCEEDED, rank=2)]
-    assert task_status(records, wanted=0, alive=0).exit_code == 7
+    assert task_status(records, wanted=0, alive=ALIVE[:0]).exit_code == 7
 
 
 def test_counts() -> None:
     ended = [DONE, BAD, LATE, record(Outcome.SUCCEEDED, rank=3)]
-    assert task_status(ended, wanted=0, alive=0).counts == {
+    assert task_status(ended, wanted=0, alive=ALIVE[:0]).counts == {
         "running": 0,
         "succeeded": 2,
         "failed": 2,
     }
-    assert task_status([BUSY, NEW, DONE], wanted=2, alive=2).counts == {
+    assert task_status([BUSY, NEW, DONE], wanted=2, alive=ALIVE[:2]).counts == {
         "running": 1,
         "succeeded": 1,
         "failed": 0,
     }
-    assert task_status([BUSY, GONE], wanted=0, alive=0).counts == {
+    assert task_status([BUSY, GONE], wanted=0, alive=ALIVE[:0]).counts == {
         "running": 0,
         "succeeded": 0,
         "failed": 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sojourn.cli.session import json_option, opened
+from sojourn.core.errors import NotFound, SojournError
 
 
 @click.command("list")
@@ -18,14 +19,22 @@ def list_(as_json: bool) -> None:
     """
     from sojourn import api
     from sojourn.cli.rows import status_row, table
+    from sojourn.core.status import State, Status
 
     with opened(as_json=as_json) as session:
         rows = []
         for handle in api.list_tasks(ctx=session.ctx):
-            status = handle.status()
+            try:
+                status = handle.status()
+            except NotFound:
+                continue  # deleted meanwhile
+            except SojournError as error:
+                status = Status(State.QUEUED, f"its state cannot be read: {error}", None, ())
             session.renderer.result(status_row(handle, status), "")
             rows.append((handle.id, str(status.state), handle.cloud, status.reason))
-        if rows:
-            session.renderer.result({}, table(rows)) if not as_json else None
-        elif not as_json:
-            click.echo("There are no tasks. Start one with: sojourn run", err=True)
+    if as_json:
+        return
+    if rows:
+        click.echo(table(rows))
+    else:
+        click.echo("There are no tasks. Start one with: sojourn run", err=True)

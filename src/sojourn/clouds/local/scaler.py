@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from sojourn.clouds.local.files import is_locked, locked, try_lock, write_whole
+from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
 from sojourn.clouds.local.machines import kill_strays, strays
 from sojourn.core.context import Context
@@ -92,10 +92,8 @@ class LocalScaler:
         return [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
 
     def events(self, ctx: Context) -> list[CloudEvent]:
-        with suppress(FileNotFoundError):
-            rows = map(json.loads, self._folders.events.read_text().splitlines())
-            return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
-        return []
+        rows = read_rows(self._folders.events)
+        return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         for row in self._machines():
