@@ -6,6 +6,7 @@ obstore's exceptions stop here. Every call is retried and has a timeout, both by
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ __all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store"]
 _RETRY_FOR = timedelta(seconds=120)
 _REQUEST_TIMEOUT = "60s"
 _DELETED_AT_ONCE = 500
+_STATUS = re.compile(r"status code: (?P<status>\d{3})")
 
 Buffer = bytes | bytearray | memoryview
 
@@ -88,7 +90,10 @@ class Store(Protocol):
 def open_store(address: StoreAddress) -> Store:
     """Open a store; a folder must exist."""
     if address.url.startswith("file://"):
-        return ObstoreStore(LocalStore(Path(address.url.removeprefix("file://"))))
+        folder = Path(address.url.removeprefix("file://"))
+        if not folder.is_dir():
+            raise NotFound(f"There is no store: {folder} is not a folder")
+        return ObstoreStore(LocalStore(folder))
     options: dict[str, Any] = {
         "client_options": {"timeout": _REQUEST_TIMEOUT},
         "retry_config": {"retry_timeout": _RETRY_FOR},
@@ -175,21 +180,29 @@ class ObstoreStore:
 def _translated(path: str) -> Iterator[None]:
     try:
         yield
-    except (FileNotFoundError, NotFoundError) as error:
-        raise NotFound(f"{path} is not in the store") from error
-    except (PermissionDeniedError, PermissionError, UnauthenticatedError) as error:
-        raise AuthError(
-            f"The store refused access to {path}: {_first_line(error)}",
-            hint="Check the credentials and what they may do with this store.",
-        ) from error
     except AlreadyExistsError:
         raise
     except (BaseError, OSError) as error:
-        raise _other(path, error) from error
+        raise _ours(path, error) from error
 
 
-def _other(path: str, error: Exception) -> SojournError:
+def _ours(path: str, error: Exception) -> SojournError:
     text = str(error)
+    found = _STATUS.search(text)  # a listing that is refused has no exception of its own
+    status = found["status"] if found else ""
+    if (
+        isinstance(error, FileNotFoundError | NotFoundError)
+        or status == "404"
+        or "Not a directory" in text  # of a folder: below an object there is nothing
+    ):
+        return NotFound(f"{path or 'It'} is not in the store")
+    if isinstance(
+        error, PermissionDeniedError | PermissionError | UnauthenticatedError
+    ) or status in ("401", "403"):
+        return AuthError(
+            f"The store refused access to {path}: {_first_line(error)}",
+            hint="Check the credentials and what they may do with this store.",
+        )
     if "No space left" in text or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
         return QuotaError(
             f"No space is left in the store for {path}",

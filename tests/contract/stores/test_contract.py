@@ -63,9 +63,9 @@ def test_reading_the_absent_raises_not_found(store: Store) -> None:
             store.get(absent)
         with pytest.raises(NotFound, match=absent):
             store.get_ranges(absent, [(0, 1)])
-        with pytest.raises(NotFound, match=absent):
-            store.copy(absent, "target")
         assert store.head(absent) is None
+    with pytest.raises(NotFound, match="none"):
+        store.copy("none", "target")
 
 
 def test_put_new_does_not_replace(store: Store) -> None:
