@@ -151,5 +151,3 @@ class FaultyStore(WatchedStore):
 def memory_store() -> Store:
     """An empty store in memory, for tests that need many."""
     return ObstoreStore(MemoryStore())
-
-

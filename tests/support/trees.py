@@ -123,14 +123,14 @@ def write_tree(root: Path, tree: Tree) -> None:
                 file.write(node.content)
             os.chmod(target, node.mode)
             os.utime(target, ns=(node.mtime, node.mtime))
-    for path, node in reversed(tree.items()):
+    for path, node in reversed(list(tree.items())):
         if isinstance(node, Dir):
             os.chmod(os.path.join(root, path), node.mode)
 
 
 def rewrite_tree(root: Path, old: Tree, new: Tree) -> None:
     """Turn a folder from one tree into another; what is the same is not touched."""
-    for path in reversed(old):
+    for path in reversed(list(old)):
         target = os.path.join(root, path)
         if new.get(path) == old[path] or not os.path.lexists(target):
             continue

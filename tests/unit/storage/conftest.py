@@ -1,0 +1,26 @@
+"""Limits small enough for examples to be quick."""
+
+from __future__ import annotations
+
+import pytest
+
+from sojourn.storage import reading, snapshot
+
+SMALL = 64
+CHUNK = 256
+PACK = 512
+
+
+@pytest.fixture
+def tiny_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a few bytes take all the ways that large ones do."""
+    monkeypatch.setattr(reading, "SMALL", SMALL)
+    monkeypatch.setattr(snapshot, "SMALL", SMALL)
+    monkeypatch.setattr(reading, "CHUNK", CHUNK)
+    monkeypatch.setattr(reading, "PACK", PACK)
+
+
+@pytest.fixture
+def no_cooling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files may be read at once: for tests in which nobody changes them meanwhile."""
+    monkeypatch.setattr(reading, "_COOL", 0)
