@@ -126,6 +126,10 @@ class FaultyStore(WatchedStore):
         self.struck = False
         self._dead = False
 
+    def heal(self) -> None:
+        """No more faults."""
+        self._at = -1
+
     def _call(self, name: str, effect: Callable[[], _Result]) -> _Result:
         with self._lock:
             if self._dead:

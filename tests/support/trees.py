@@ -72,7 +72,7 @@ _ODD_NAMES = (
     "f.local",
 )
 _NAMES = st.sampled_from(("a", "b", "c", "d")) | st.sampled_from(_ODD_NAMES)
-_MODES = st.sampled_from((0o644, 0o600, 0o755, 0o444, 0o400, 0o000, 0o777))
+_MODES = st.sampled_from((0o644, 0o600, 0o755, 0o444, 0o400, 0o777))
 _DIR_MODES = st.sampled_from((0o755, 0o700, 0o500, 0o777))
 
 

@@ -11,7 +11,8 @@ import errno
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -65,7 +66,8 @@ class Upload:
         path = self._usable.get(digest)
         if path is None:
             path = f"{self._prefix}/{digest}"
-            self._store.put(path, data)
+            with self._listed_again_on_error():
+                self._store.put(path, data)
             self.stored[path] = len(data)
             self._usable[digest] = path
         return Part(path, 0, len(data), digest)
@@ -74,10 +76,16 @@ class Upload:
         """Remove objects that no snapshot uses."""
         for path in paths:
             del self.stored[path]
-        try:
+        with self._listed_again_on_error():
             self._store.delete(paths)
+
+    @contextmanager
+    def _listed_again_on_error(self) -> Iterator[None]:
+        """A call that failed may have done its work all the same, wholly or in part."""
+        try:
+            yield
         except BaseException:
-            self._listed = False  # some of them may be gone, some not
+            self._listed = False
             raise
 
 

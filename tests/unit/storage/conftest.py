@@ -21,6 +21,7 @@ def tiny_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def no_cooling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files may be read at once: for tests in which nobody changes them meanwhile."""
-    monkeypatch.setattr(reading, "_COOL", 0)
+def quick_cooling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are left to cool for a tick of the clock of this file system, and no longer."""
+    monkeypatch.setattr(reading, "_COOL", 11_000_000)
+    monkeypatch.setattr(reading, "_FIRST_PAUSE", 0.002)

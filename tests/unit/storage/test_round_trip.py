@@ -28,7 +28,7 @@ from tests.support.trees import Dir, File, Tree, read_tree, rewrite_tree, trees,
 
 SMALL, CHUNK = 64, 256  # as in conftest.tiny_limits
 
-pytestmark = pytest.mark.usefixtures("tiny_limits", "no_cooling")
+pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
 random_trees = trees(small=SMALL, chunk=CHUNK)
 relaxed = settings(
     max_examples=60,
