@@ -24,7 +24,14 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, from_url
 
-from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
+from sojourn.core.errors import (
+    AuthError,
+    IntegrityError,
+    NotFound,
+    QuotaError,
+    SojournError,
+    Transient,
+)
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -34,6 +41,7 @@ __all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store"]
 _RETRY_FOR = timedelta(seconds=120)
 _REQUEST_TIMEOUT = "60s"
 _DELETED_AT_ONCE = 500
+_OUTSIDE = re.compile(r"range was invalid|Invalid range")
 _STATUS = re.compile(r"status code: (?P<status>\d{3})")
 
 Buffer = bytes | bytearray | memoryview
@@ -62,7 +70,10 @@ class Store(Protocol):
         """The whole object. Absent: raises NotFound."""
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-        """Some (start, length) parts of an object. Absent: raises NotFound."""
+        """Some (start, length) parts of an object. Absent: raises NotFound.
+
+        A part that lies outside of the object raises IntegrityError.
+        """
 
     def put(self, path: str, data: Buffer) -> None:
         """Write an object at once and wholly; one that is there is replaced."""
@@ -202,6 +213,11 @@ def _ours(path: str, error: Exception) -> SojournError:
         return AuthError(
             f"The store refused access to {path}: {_first_line(error)}",
             hint="Check the credentials and what they may do with this store.",
+        )
+    if status == "416" or _OUTSIDE.search(text):
+        return IntegrityError(
+            f"{path} in the store is damaged: it is shorter than what was written",
+            hint="Nothing was restored from it.",
         )
     if "No space left" in text or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
         return QuotaError(

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import IntegrityError, NotFound
 from sojourn.storage.store import Store, StoreAddress, open_store
 
 RACERS = 16
@@ -224,6 +224,12 @@ def test_some_ranges_of_an_object(store: Store) -> None:
 def test_a_range_beyond_the_end_gives_what_is_there(store: Store) -> None:
     store.put("a", b"0123456789")
     assert bytes(store.get_ranges("a", [(8, 10)])[0]) == b"89"
+
+
+def test_a_range_outside_of_an_object_tells_that_it_is_damaged(store: Store) -> None:
+    store.put("a", b"0123456789")
+    with pytest.raises(IntegrityError):
+        store.get_ranges("a", [(100, 10)])
 
 
 def test_deleting_the_absent_is_no_error(store: Store) -> None:

@@ -104,7 +104,7 @@ def _converges_by_a_new_attempt(store: Store, folder: Path) -> None:
     assert last is not None
     by = writer(store, 2)
     by.begin(restore(store, last, folder))
-    rewrite_tree(folder, FIRST | SECOND, THIRD)
+    rewrite_tree(folder, {**FIRST, **SECOND}, THIRD)
     assert take(by, folder)
     by.sweep()
     store.delete([item.path for item in store.list(line_of(1))])
