@@ -94,16 +94,17 @@ def _pull(
 
 
 class _Selection:
-    """Which paths come home."""
+    """Which entries come home."""
 
     def __init__(self, output: str, filters: Filters) -> None:
         self._output = posixpath.normpath(output)
         self._filters = filters
 
-    def __contains__(self, path: str) -> bool:
+    def __contains__(self, entry: Entry) -> bool:
+        path = entry.path
         if self._output != "." and not f"{path}/".startswith(f"{self._output}/"):
             # The folders above the output are needed as well, to put it into.
-            return self._output.startswith(f"{path}/")
+            return entry.kind == FOLDER and self._output.startswith(f"{path}/")
         return not self._filters.covers(path)
 
 
@@ -115,7 +116,7 @@ def _join(
         joined.objects.update(manifest.objects)
         renamed: dict[str, str] = {}  # a folder that had to give way to a file of another rank
         for entry in manifest.entries.values():
-            if entry.path not in selection:
+            if entry not in selection:
                 continue
             path = _under(renamed, entry.path)
             other = joined.entries.get(path)

@@ -17,6 +17,7 @@ from sojourn.core.context import Context
 from sojourn.storage import reading
 from sojourn.storage.manifest import Entry
 from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.scan import entry_of
 from sojourn.storage.store import Store
 from tests.support.faults import WatchedStore, memory_store
 from tests.support.snapshots import NO_FILTERS, missing_objects, restore, take, writer
@@ -273,7 +274,7 @@ def test_records_of_a_busy_writer_are_never_torn(store: WatchedStore, root: Path
     thread.start()
     try:
         by = writer(store)
-        seen = set()
+        seen: set[tuple[str, int]] = set()
         give_up = time.monotonic() + 10
         while len(seen) < 6 and time.monotonic() < give_up:
             by.take(Context(), root, NO_FILTERS, skipped=lambda path, reason, lost=False: None)
@@ -303,10 +304,9 @@ def test_a_file_system_that_counts_whole_seconds_is_waited_for(
     store: WatchedStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "f").write_bytes(b"x")
-    real = reading.entry_of
 
     def coarse(path: str, info: os.stat_result, target: str = "") -> Entry | None:
-        entry = real(path, info, target)
+        entry = entry_of(path, info, target)
         return entry and entry._replace(ctime=entry.ctime // 10**9 * 10**9)
 
     monkeypatch.setattr(reading, "entry_of", coarse)
