@@ -205,7 +205,12 @@ def test_only_the_output_comes_home(home: Home, output: str, expected: set[str])
 
 
 def test_what_is_excluded_does_not_come_home(home: Home) -> None:
-    tree = {"out": Dir(), "out/a.log": new(b"1"), "out/tmp": Dir(), "out/tmp/x": new(b"2")}
+    tree: dict[str, Node] = {
+        "out": Dir(),
+        "out/a.log": new(b"1"),
+        "out/tmp": Dir(),
+        "out/tmp/x": new(b"2"),
+    }
     home.rank({**tree, "out/keep": new(b"3")})
     home.pull(filters=Filters(["*.log", "/out/tmp"]))
     assert home.files() == {"out/keep": b"3"}
@@ -392,7 +397,7 @@ def test_a_pull_waits_for_another_one(home: Home) -> None:
 def test_a_snapshot_swept_while_it_is_read_is_given_up_for_the_next(home: Home) -> None:
     home.rank({"out": Dir(), "out/a": new(b"1" * 300)})
     real = home.store.get
-    swept = []
+    swept: list[str] = []
 
     def get(path: str) -> memoryview:
         if "/objects/" in path and not swept:
