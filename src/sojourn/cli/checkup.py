@@ -17,7 +17,7 @@ from sojourn.clouds.local.folders import data_root, machines_root
 
 __all__ = ["Finding", "checkup"]
 
-_LIBRARIES = ("click", "msgspec", "obstore", "pathspec", "python-hcl2", "pyyaml", "tqdm")
+_LIBRARIES = ("click", "lark", "msgspec", "obstore", "python-hcl2", "pyyaml", "tqdm")
 _CREDENTIALS = {
     "aws": (("AWS_ACCESS_KEY_ID", "AWS_PROFILE"), ("~/.aws/credentials", "~/.aws/config")),
     "az": (("AZURE_CLIENT_ID",), ("~/.azure/azureProfile.json",)),

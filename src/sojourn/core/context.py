@@ -52,7 +52,7 @@ class Context:
         """Raise if the user asked to stop, or the time is over."""
         if self.cancelled.is_set():
             raise Cancelled
-        if time.monotonic() > self.deadline:
+        if time.monotonic() >= self.deadline:
             raise Transient(
                 "It took longer than the time that it was given",
                 hint="Try again; it continues where it was.",
@@ -60,7 +60,8 @@ class Context:
 
     def sleep(self, seconds: float) -> None:
         """Sleep, but wake and raise at once on cancellation or at the deadline."""
-        self.cancelled.wait(max(0.0, min(seconds, self.deadline - time.monotonic())))
+        left = min(seconds, self.deadline - time.monotonic(), threading.TIMEOUT_MAX)
+        self.cancelled.wait(max(0.0, left))
         self.check()
 
     @contextmanager

@@ -11,7 +11,7 @@ from sojourn.core.errors import Problem
 __all__ = ["environment_problems", "resolve_environment"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_GLOB = re.compile(r"[A-Za-z0-9_*?\[\]!-]+")
+_GLOB = re.compile(r"(?=.*[*?\[])[A-Za-z0-9_*?\[\]!-]+")
 _FROM_LAUNCHER = ("CI", "CI_*", "GITHUB_*", "BITBUCKET_*", "CML_*", "REPO_TOKEN")
 
 
@@ -20,11 +20,11 @@ def environment_problems(environment: Mapping[str, str]) -> Iterator[Problem]:
     for name, value in environment.items():
         path = f"environment.{name}"
         if not isinstance(name, str) or not isinstance(value, str):
-            yield Problem(path, f"names and values must be strings, not {value!r}")
+            yield Problem(path, "names and values must be texts")
         elif _NAME.fullmatch(name):
             if "\0" in value:
                 yield Problem(path, "a value cannot contain a NUL character")
-        elif not _GLOB.fullmatch(name) or not any(sign in name for sign in "*?["):
+        elif not _GLOB.fullmatch(name):
             yield Problem(
                 path, "a name has letters, digits and underscores, and does not start with a digit"
             )

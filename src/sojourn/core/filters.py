@@ -2,7 +2,7 @@
 
 A pattern that starts with `/` is anchored at the workdir, others match at any depth. `*` and `?`
 stay within one name, `**` crosses folders, `[ab]` and `{one,two}` choose. A pattern that matches
-a folder excludes all that is in it.
+a folder excludes all that is in it; one that ends with `/` matches folders only.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class Filters:
         expressions = [_translate(pattern) for pattern in (*ALWAYS_EXCLUDED, *self.exclude)]
         self._match = re.compile("|".join(f"(?:{e})" for e in expressions), re.DOTALL).fullmatch
 
-    def excludes(self, path: str) -> bool:
-        """Whether a pattern matches this very path; of its folders `covers` knows."""
-        return self._match(path) is not None
+    def excludes(self, path: str, *, folder: bool = True) -> bool:
+        """Whether a pattern matches this very path; of the folders above it `covers` knows."""
+        return self._match(f"{path}/" if folder else path) is not None
 
-    def covers(self, path: str) -> bool:
+    def covers(self, path: str, *, folder: bool = True) -> bool:
         """Whether this path or one of the folders above it is excluded."""
         end = path.find("/")
         while end >= 0:
             if self.excludes(path[:end]):
                 return True
             end = path.find("/", end + 1)
-        return self.excludes(path)
+        return self.excludes(path, folder=folder)
 
 
 def _translate(pattern: str) -> str:
-    anchored = pattern.startswith("/")
+    """An expression for paths; those of folders end with a slash."""
     body = pattern.strip("/")
     if not body:
         raise InvalidInput("storage.exclude", f"{pattern!r} matches nothing; remove it")
@@ -50,28 +50,23 @@ def _translate(pattern: str) -> str:
         re.compile(expression)
     except (ValueError, re.error) as error:
         raise InvalidInput("storage.exclude", f"{pattern!r} is malformed: {error}") from error
-    return expression if anchored else f"(?:.*/)?{expression}"
+    start = "" if pattern.startswith("/") else "(?:.*/)?"
+    end = "/" if pattern.endswith("/") else "/?"
+    return start + expression + end
 
 
-_TOKEN = re.compile(r"\*\*|\*|\?|\[(?:!|\^)?\]?[^\]]*\]|\\.|.", re.DOTALL)
+_TOKEN = re.compile(r"\*\*|\*|\?|\[[!^]?\]?(?:\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
+_PLAIN = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def _body(body: str) -> str:
     out = []
     depth = 0
     for token in _TOKEN.findall(body):
-        if token == "**":
-            out.append(".*")
-        elif token == "*":
-            out.append("[^/]*")
-        elif token == "?":
-            out.append("[^/]")
-        elif len(token) > 2 and token[0] == "[":
-            negated = token[1] in "!^"
-            members = token[2 if negated else 1 : -1].replace("\\", "\\\\").replace("[", "\\[")
-            out.append(f"[^/{members}]" if negated else f"(?!/)[{members}]")
-        elif token == "[":
-            raise ValueError("a [ without its ]")
+        if token in _PLAIN:
+            out.append(_PLAIN[token])
+        elif token[0] == "[":
+            out.append(_class(token))
         elif token == "{":
             depth += 1
             out.append("(?:")
@@ -85,3 +80,17 @@ def _body(body: str) -> str:
     if depth:
         raise ValueError("a { without its }")
     return "".join(out)
+
+
+_MEMBER = re.compile(r"(\\.|.)(?:-(\\.|.))?", re.DOTALL)
+
+
+def _class(token: str) -> str:
+    negated = token[1:2] in ("!", "^")
+    members = token[1 + negated : -1]
+    if not members:
+        raise ValueError("a [ without its ]")
+    inside = ""
+    for low, high in _MEMBER.findall(members):
+        inside += re.escape(low[-1]) + (f"-{re.escape(high[-1])}" if high else "")
+    return f"[^/{inside}]" if negated else f"(?!/)[{inside}]"

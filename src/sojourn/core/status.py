@@ -8,13 +8,13 @@ queued -> provisioning -> running -> succeeded | failed | timed-out | stopped
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from sojourn.core.report import Outcome, Report
 
-__all__ = ["RankStatus", "State", "Status", "task_status"]
+__all__ = ["RankRecord", "RankStatus", "State", "Status", "rank_status", "task_status"]
 
 
 class State(str, Enum):
@@ -93,8 +93,8 @@ class RankRecord:
         return self.report is not None and self.report.outcome.final
 
 
-def rank_status(record: RankRecord, *, wanted: int, alive: int) -> RankStatus:
-    """The state of one rank, given how many machines are wanted and how many are alive."""
+def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> RankStatus:
+    """The state of one rank, given how many machines are wanted and which are alive."""
     base = RankStatus(record.rank, State.QUEUED, record.attempt, machine=record.machine)
     report = record.report
     if report is not None and report.outcome.final:
@@ -108,7 +108,7 @@ def rank_status(record: RankRecord, *, wanted: int, alive: int) -> RankStatus:
         )
     if wanted == 0:
         return _with(base, State.STOPPED, "stopped; `sojourn start` resumes it")
-    if record.attempt and report is None and alive:
+    if report is None and record.machine in alive:
         return _with(base, State.RUNNING, "")
     if record.attempt:
         reason = report.reason if report else "the machine was lost"
@@ -134,7 +134,7 @@ _WORST_FIRST = (
 )
 
 
-def task_status(records: Sequence[RankRecord], *, wanted: int, alive: int) -> Status:
+def task_status(records: Sequence[RankRecord], *, wanted: int, alive: Collection[str]) -> Status:
     """The state of a task: that of its rank which has the furthest to go, or went worst."""
     ranks = tuple(rank_status(record, wanted=wanted, alive=alive) for record in records)
     leading = min(ranks, key=lambda rank: _WORST_FIRST.index(rank.state))

@@ -31,11 +31,12 @@ class Storage:
     output: str = ""
     exclude: tuple[str, ...] = ()
     container: str = ""
-    container_opts: Mapping[str, str] = field(default_factory=dict)
+    container_opts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.exclude, list):
             object.__setattr__(self, "exclude", tuple(self.exclude))
+        _copy(self, "container_opts")
         _refuse(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
@@ -83,6 +84,8 @@ class Task:
     name: str = ""
 
     def __post_init__(self) -> None:
+        _copy(self, "environment")
+        _copy(self, "tags")
         _refuse(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
@@ -134,6 +137,13 @@ class Task:
         return cls(**known)
 
 
+def _copy(holder: object, name: str) -> None:
+    """Take a mapping as it is now: what its giver does with it later must not reach us."""
+    value = getattr(holder, name)
+    if isinstance(value, Mapping):
+        object.__setattr__(holder, name, dict(value))
+
+
 def _refuse(problems: Iterator[Problem]) -> None:
     found = list(problems)
     if found:
@@ -179,6 +189,10 @@ def _script_problems(script: str) -> Iterator[Problem]:
     elif not script.startswith("#!"):
         yield Problem(
             "script", "must begin with a shebang that says what runs it, such as #!/bin/bash"
+        )
+    elif script.partition("\n")[0].endswith("\r"):
+        yield Problem(
+            "script", "has Windows line endings, with which no shebang works; convert it first"
         )
 
 

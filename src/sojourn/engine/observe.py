@@ -31,7 +31,7 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     """The state of a task. Absent: raises NotFound."""
     data, scaler = cloud.data(id), cloud.scaler(id)
     # The order matters: a machine that ends between two looks must not seem lost.
-    alive = len(scaler.machines(ctx))
+    alive = {machine.id for machine in scaler.machines(ctx)}
     wanted = scaler.wanted(ctx)
     try:
         task = data.load(ctx)

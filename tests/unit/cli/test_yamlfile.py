@@ -98,9 +98,9 @@ def test_absolute_workdir_stays(tmp_path: Path) -> None:
 
 
 def test_script_from_a_file(tmp_path: Path) -> None:
-    (tmp_path / "train.sh").write_bytes(b"#!/bin/sh\r\necho caf\xc3\xa9\n")
+    (tmp_path / "train.sh").write_bytes(b"#!/bin/sh\necho caf\xc3\xa9\n")
     task = read(tmp_path, "script: {file: train.sh}")
-    assert task.script == "#!/bin/sh\r\necho café\n"
+    assert task.script == "#!/bin/sh\necho café\n"
 
 
 @pytest.mark.parametrize(

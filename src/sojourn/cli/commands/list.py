@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sojourn.cli.session import json_option, opened
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import NotFound, SojournError
 
 
 @click.command("list")
@@ -19,6 +19,7 @@ def list_(as_json: bool) -> None:
     """
     from sojourn import api
     from sojourn.cli.rows import status_row, table
+    from sojourn.core.status import State, Status
 
     with opened(as_json=as_json) as session:
         rows = []
@@ -27,10 +28,11 @@ def list_(as_json: bool) -> None:
                 status = handle.status()
             except NotFound:
                 continue  # deleted meanwhile
+            except SojournError as error:
+                status = Status(State.QUEUED, f"its state cannot be read: {error}", None, ())
             session.renderer.result(status_row(handle, status), "")
             rows.append((handle.id, str(status.state), handle.cloud, status.reason))
-        if rows:
-            if not as_json:
-                session.renderer.result({}, table(rows))
-        elif not as_json:
-            session.ctx.note("There are no tasks. Start one with: sojourn run")
+        if not as_json:
+            session.renderer.result({}, table(rows))
+            if not rows:
+                session.ctx.note("There are no tasks. Start one with: sojourn run")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["is_locked", "locked", "try_lock", "write_whole"]
+__all__ = ["is_locked", "locked", "read_rows", "try_lock", "write_whole"]
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -21,6 +22,15 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a file of JSON lines that may be written to just now; absent: none."""
+    try:
+        *lines, _ = path.read_text().split("\n")
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in lines]
 
 
 @contextmanager

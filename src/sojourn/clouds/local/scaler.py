@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from sojourn.clouds.local.files import is_locked, locked, try_lock, write_whole
+from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
 from sojourn.clouds.local.machines import kill_strays, strays
 from sojourn.core.context import Context
@@ -92,10 +92,8 @@ class LocalScaler:
         return [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
 
     def events(self, ctx: Context) -> list[CloudEvent]:
-        with suppress(FileNotFoundError):
-            rows = map(json.loads, self._folders.events.read_text().splitlines())
-            return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
-        return []
+        rows = read_rows(self._folders.events)
+        return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         for row in self._machines():
@@ -131,20 +129,26 @@ class LocalScaler:
                 break
         else:
             return
-        command = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
         try:
-            with open(self._folders.supervisor_log, "ab") as log:
-                subprocess.Popen(
-                    [*command, str(self._folders.root), str(lock)],
-                    cwd=self._folders.scaler,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                    pass_fds=[lock],
-                )
+            self._start_supervisor(lock)
         finally:
             os.close(lock)
+
+    def _start_supervisor(self, lock: int) -> None:
+        program = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
+        with open(self._folders.supervisor_log, "ab") as log:
+            # By way of a shell that ends at once: it must be nobody's child, or it would stay a
+            # zombie in a program that runs for long.
+            subprocess.run(
+                ["/bin/sh", "-c", '"$@" &', "sh", *program, str(self._folders.root), str(lock)],
+                cwd=self._folders.scaler,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=[lock],
+                check=True,
+            )
 
     def _wake(self, number: signal.Signals) -> None:
         if not is_locked(self._folders.supervisor_lock):

@@ -13,10 +13,11 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from sojourn.agent.process import adopt_orphans, below, kill_below
-from sojourn.clouds.local.files import locked, write_whole
+from sojourn.clouds.local.files import locked, read_rows, write_whole
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.machines import LocalMachine, Settings, kill_strays, strays
 from sojourn.core.ids import TaskId
@@ -37,6 +38,7 @@ class Supervisor:
         self._settings = Settings.read(folders.settings)
         self._alive: list[LocalMachine] = []
         self._dead: set[str] = set()
+        self._done = 0
         self._short_lives = 0
         self._not_before = 0.0
 
@@ -60,9 +62,7 @@ class Supervisor:
         while strays(task) and time.monotonic() < give_up:
             time.sleep(0.05)
         kill_strays(task)
-        if self._folders.events.exists():
-            rows = map(json.loads, self._folders.events.read_text().splitlines())
-            self._dead.update(row["machine"] for row in rows)
+        self._dead.update(row["machine"] for row in read_rows(self._folders.events))
 
     def _wanted(self) -> int:
         try:
@@ -81,11 +81,19 @@ class Supervisor:
             machine.enforce()
         before = len(self._alive)
         while len(self._alive) < wanted and time.monotonic() >= self._not_before:
-            machine = LocalMachine(self._settings, self._dead)
-            self._alive.append(machine)
-            self._tell("machine-started", machine, "A machine was started")
+            self._start_machine()
         if len(self._alive) != before:
             self._write_machines()
+
+    def _start_machine(self) -> None:
+        try:
+            machine = LocalMachine(self._settings, self._dead)
+        except OSError as error:
+            self._tell("machine-failed", "", f"A machine could not be started: {error}")
+            self._back_off()
+            return
+        self._alive.append(machine)
+        self._tell("machine-started", machine.id, "A machine was started")
 
     def _bury(self) -> None:
         ended = [machine for machine in self._alive if machine.ended() is not None]
@@ -94,20 +102,26 @@ class Supervisor:
             self._dead.add(machine.id)
             self._kill_leftovers()
             if machine.ended() == 0:
-                self._shrink()
-                self._tell("machine-ended", machine, "A machine had done its work and ended")
+                self._done += 1
+                self._tell("machine-ended", machine.id, "A machine had done its work and ended")
             else:
                 self._lost(machine)
             machine.clean_up()
         if ended:
             self._write_machines()
+        self._shrink()
 
     def _lost(self, machine: LocalMachine) -> None:
         words = machine.last_words()
-        self._tell("machine-lost", machine, "A machine was lost" + (f": {words}" if words else ""))
+        description = "A machine was lost" + (f": {words}" if words else "")
+        self._tell("machine-lost", machine.id, description)
         if time.monotonic() - machine.began > _SHORT_LIFE:
             self._short_lives = 0
-            return
+        else:
+            self._back_off()
+
+    def _back_off(self) -> None:
+        """Let the next machine wait, except after the first short life."""
         self._short_lives += 1
         if self._short_lives > 1:
             wait = min(_LONGEST_WAIT, 0.1 * 2**self._short_lives)
@@ -120,19 +134,23 @@ class Supervisor:
         kill_below(os.getpid(), frozenset(spare))
 
     def _shrink(self) -> None:
-        with locked(self._folders.wanted_lock):
-            write_whole(self._folders.wanted, str(max(0, self._wanted() - 1)))
+        """Want fewer machines, by those that had done their work; on a full disk, later."""
+        if self._done:
+            with suppress(OSError), locked(self._folders.wanted_lock):
+                write_whole(self._folders.wanted, str(max(0, self._wanted() - self._done)))
+                self._done = 0
 
     def _write_machines(self) -> None:
         rows = [
             {"id": machine.id, "pid": str(machine.pid), "started": machine.started}
             for machine in self._alive
         ]
-        write_whole(self._folders.machines, json.dumps(rows))
+        with suppress(OSError):
+            write_whole(self._folders.machines, json.dumps(rows))
 
-    def _tell(self, code: str, machine: LocalMachine, description: str) -> None:
-        row = {"time": _now(), "code": code, "machine": machine.id, "description": description}
-        with open(self._folders.events, "a") as file:
+    def _tell(self, code: str, machine: str, description: str) -> None:
+        row = {"time": _now(), "code": code, "machine": machine, "description": description}
+        with suppress(OSError), open(self._folders.events, "a") as file:
             file.write(json.dumps(row) + "\n")
 
 
@@ -163,6 +181,8 @@ def main() -> int:
     """Supervise the task in the folder given; the lock comes along as a descriptor."""
     folders = TaskFolders(Path(sys.argv[1]))
     lock = int(sys.argv[2])
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)  # a shell starts us with these ignored
     os.set_inheritable(lock, False)
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)

@@ -1,0 +1,38 @@
+"""What the contract suite needs to know of a cloud beside the product's own API.
+
+A cloud joins the suite by a kit: a class with these members, and a line in `conftest.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from sojourn import Handle
+
+
+class Kit(Protocol):
+    """One cloud under test, with an account of its own that starts out empty."""
+
+    cloud: str
+
+    def environment(self) -> dict[str, str]:
+        """Variables that the product needs to find this cloud and nothing else."""
+
+    def machine_disk(self, size: int) -> Path | None:
+        """Give machines a disk of this many bytes from now on; None if that cannot be had."""
+
+    def lose_agent(self, handle: Handle, rank: int) -> None:
+        """Kill the agent of a rank with SIGKILL: the machine is gone without a word."""
+
+    def lose_scaler(self, handle: Handle) -> bool:
+        """Kill the scaler with SIGKILL; False if this cloud's scaler cannot die."""
+
+    def processes(self) -> list[str]:
+        """All processes of all machines that are alive, and of scalers."""
+
+    def leaks(self) -> list[str]:
+        """All that exists in the account; nothing, once every task was deleted."""
+
+    def close(self) -> None:
+        """Remove the account."""

@@ -1,0 +1,83 @@
+"""The local cloud's kit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from sojourn import Handle
+
+
+class LocalKit:
+    cloud = "local"
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._mounts: list[Path] = []
+        for name in ("data", "cache"):
+            (root / name).mkdir()
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "XDG_DATA_HOME": str(self._root / "data"),
+            "XDG_CACHE_HOME": str(self._root / "cache"),
+        }
+
+    def machine_disk(self, size: int) -> Path | None:
+        if os.geteuid() != 0:
+            return None
+        disk = self._root / "cache"
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            return None
+        self._mounts.append(disk)
+        return disk
+
+    def lose_agent(self, handle: Handle, rank: int) -> None:
+        machine = handle.status().ranks[rank].machine
+        rows = json.loads((self._scaler(handle) / "machines.json").read_text())
+        os.kill(next(int(row["pid"]) for row in rows if row["id"] == machine), signal.SIGKILL)
+
+    def lose_scaler(self, handle: Handle) -> bool:
+        os.kill(int((self._scaler(handle) / "supervisor.lock").read_text()), signal.SIGKILL)
+        return True
+
+    def processes(self) -> list[str]:
+        """Known by the folder that they all inherited in their environment."""
+        mark = f"XDG_DATA_HOME={self._root}/".encode()
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                ours = mark in (process / "environ").read_bytes()
+                if ours and int(process.name) != os.getpid():
+                    found.append(f"process {process.name}: {command}")
+        return found
+
+    def leaks(self) -> list[str]:
+        give_up = time.monotonic() + 5  # a supervisor needs a moment to end
+        while (processes := self.processes()) and time.monotonic() < give_up:
+            time.sleep(0.05)
+        folders = [self._root / "data", self._root / "cache"]
+        return processes + [str(path) for folder in folders for path in folder.rglob("*")]
+
+    def close(self) -> None:
+        for line in self.processes():
+            with suppress(ProcessLookupError):
+                os.kill(int(line.split()[1].rstrip(":")), signal.SIGKILL)
+        for disk in self._mounts:
+            subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+    def _scaler(self, handle: Handle) -> Path:
+        return self._root / "data/sojourn/local" / handle.id / "scaler"
+
+
+def make(tmp_path_factory: pytest.TempPathFactory) -> LocalKit:
+    return LocalKit(tmp_path_factory.mktemp("local"))

@@ -1,0 +1,220 @@
+"""A script runs with its folder and comes home with its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sojourn
+from sojourn import State
+from tests.contract.clouds.conftest import Lab, log_of
+from tests.support.waiting import until
+
+EPOCHS = """#!/bin/bash
+mkdir -p output
+echo "$GREETING" | tee output/greeting
+if test -f output/epoch.txt; then EPOCH="$(cat output/epoch.txt)"; fi
+EPOCH=${EPOCH:-1}
+echo "(re)starting training loop from $EPOCH up to 5 epochs"
+for epoch in $(seq $EPOCH 5); do
+  sleep 0.05
+  echo "$epoch" | tee output/epoch.txt
+done
+"""
+
+
+def test_the_example_of_the_old_provider(lab: Lab) -> None:
+    result = lab.run(EPOCHS, environment={"GREETING": "Hello, world!"})
+    assert (result.status, result.exit_code) == (State.SUCCEEDED, 0)
+    assert lab.output() == {"greeting": "Hello, world!\n", "epoch.txt": "5\n"}
+    lines = [event.text for event in lab.events if hasattr(event, "text")]
+    assert lines == [
+        "Hello, world!",
+        "(re)starting training loop from 1 up to 5 epochs",
+        *"12345",
+    ]
+
+
+def test_output_goes_up_with_the_workdir_and_comes_home_merged(lab: Lab) -> None:
+    (lab.workdir / "output").mkdir()
+    (lab.workdir / "output/old").write_text("oldData")
+    (lab.workdir / "output/both").write_text("oldData\n")
+    (lab.workdir / "input").write_text("input")
+    script = """
+    test "$(cat output/old)" = oldData && test "$(cat input)" = input || exit 9
+    echo newData >> output/both
+    echo newData > output/new
+    echo ignored > elsewhere
+    """
+    assert lab.run(script).exit_code == 0
+    assert lab.output() == {"old": "oldData", "both": "oldData\nnewData\n", "new": "newData\n"}
+    assert not (lab.workdir / "elsewhere").exists()
+
+
+def test_a_task_without_workdir_and_output(lab: Lab) -> None:
+    result = lab.run("pwd; ls -A", storage=sojourn.Storage())
+    assert result.exit_code == 0
+    assert not any(lab.workdir.iterdir())
+
+
+def test_the_exit_code_of_the_script(lab: Lab) -> None:
+    result = lab.run("mkdir output; echo partial > output/file; exit 3")
+    assert (result.status, result.exit_code) == (State.FAILED, 3)
+    assert "exit code 3" in result.reason
+    assert lab.output() == {"file": "partial\n"}
+
+
+def test_a_script_that_is_killed(lab: Lab) -> None:
+    result = lab.run("kill -KILL $$")
+    assert (result.status, result.exit_code) == (State.FAILED, 137)
+    assert "SIGKILL" in result.reason
+
+
+def test_a_timeout(lab: Lab) -> None:
+    result = lab.run("mkdir output; echo kept > output/file; sleep 300", timeout=2)
+    assert result.status is State.TIMED_OUT
+    assert "timeout of 2 seconds" in result.reason
+    assert lab.output() == {"file": "kept\n"}
+
+
+def test_a_daemon_does_not_outlive_the_script(lab: Lab) -> None:
+    handle = lab.create("setsid nohup sleep 3600 >/dev/null 2>&1 & disown; echo started")
+    assert handle.wait().status is State.SUCCEEDED
+    until(lambda: not lab.kit.processes())
+    handle.delete()
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["plain", "", 'it\'s "quoted" $HOME `id` \\', "two\nlines\n", "ünï¢ødé ✓", "x" * 100_000],
+    ids=["plain", "empty", "quotes", "newlines", "unicode", "100 kB"],
+)
+def test_environment_values_arrive_unchanged(
+    lab: Lab, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMPTY_HERE", value)
+    script = """
+    mkdir output
+    printf %s "$GIVEN" > output/given
+    printf %s "$EMPTY_HERE" > output/imported
+    """
+    environment = {"GIVEN": value or "-", "EMPTY_*": ""}
+    assert lab.run(script, environment=environment).exit_code == 0
+    output = lab.workdir / "output"
+    assert (output / "given").read_bytes() == (value or "-").encode()
+    assert (output / "imported").read_bytes() == value.encode()
+
+
+def test_what_the_script_is_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_SHA", "abc")
+    monkeypatch.setenv("MY_SECRET", "not asked for")
+    lab.run("mkdir output; env > output/env", region="eu-west", machine="l")
+    told = dict(line.split("=", 1) for line in lab.output()["env"].splitlines())
+    expected = {
+        "TPI_TASK": "true",
+        "TPI_REGION": "eu-west",
+        "TPI_MACHINE": "l",
+        "SOJOURN_RANK": "0",
+        "SOJOURN_PARALLELISM": "1",
+        "SOJOURN_ATTEMPT": "1",
+        "GITHUB_SHA": "abc",
+    }
+    assert {name: told.get(name) for name in expected} == expected
+    assert "MY_SECRET" not in told
+    assert Path(told["PWD"]).name == "workdir"
+
+
+def test_excluded_files_travel_in_neither_direction(lab: Lab) -> None:
+    (lab.workdir / "cache").mkdir()
+    for name in ("cache/big", "keep", "module.pyc", "main.tf", "terraform.tfstate"):
+        (lab.workdir / name).write_text(name)
+    storage = sojourn.Storage(
+        workdir=str(lab.workdir), output="output", exclude=("/cache", "*.pyc", "/output/tmp")
+    )
+    script = "mkdir output; ls > output/seen; echo no > output/tmp; echo no > output/x.pyc"
+    assert lab.run(script, storage=storage).exit_code == 0
+    assert lab.output() == {"seen": "keep\noutput\n"}
+
+
+def test_three_ranks_with_separate_and_conflicting_outputs(lab: Lab) -> None:
+    (lab.workdir / "output").mkdir()
+    (lab.workdir / "output/base").write_text("base\n")
+    script = """
+    echo "$SOJOURN_RANK of $SOJOURN_PARALLELISM" > output/own-$SOJOURN_RANK
+    echo "$SOJOURN_RANK" > output/conflict
+    echo same > output/same
+    test $SOJOURN_RANK != 1 || echo changed > output/base
+    """
+    result = lab.run(script, parallelism=3)
+    assert result.status is State.SUCCEEDED
+    assert lab.output() == {
+        "own-0": "0 of 3\n",
+        "own-1": "1 of 3\n",
+        "own-2": "2 of 3\n",
+        "conflict": "0\n",
+        "conflict.rank1": "1\n",
+        "conflict.rank2": "2\n",
+        "same": "same\n",
+        "base": "changed\n",
+    }
+    assert any("conflict.rank1" in getattr(event, "message", "") for event in lab.events)
+
+
+def test_one_failing_rank_fails_the_task_and_leaves_the_others_alone(lab: Lab) -> None:
+    script = """
+    mkdir output
+    test $SOJOURN_RANK != 1 || exit 7
+    sleep 0.5
+    echo done > output/$SOJOURN_RANK
+    """
+    handle = lab.create(script, parallelism=3)
+    result = handle.wait()
+    assert (result.status, result.exit_code) == (State.FAILED, 7)
+    assert "rank 1" in result.reason
+    assert handle.status().counts == {"running": 0, "succeeded": 2, "failed": 1}
+    handle.delete()
+    assert lab.output() == {"0": "done\n", "2": "done\n"}
+
+
+def test_the_log_outlives_the_machine_and_keeps_every_byte(lab: Lab) -> None:
+    script = r"""
+    printf 'no newline yet'; sleep 0.4; printf ' and now\n'
+    printf 'binary \xff\xfe junk\n'
+    echo error >&2
+    printf 'carriage 1\rcarriage 2\n'
+    printf 'no end'
+    """
+    handle = lab.create(script)
+    handle.wait()
+    text = "".join(line.text + ("" if line.partial else "\n") for line in handle.logs())
+    assert text == (
+        "no newline yet and now\nbinary \ufffd\ufffd junk\nerror\ncarriage 1\rcarriage 2\nno end"
+    )
+    assert all(line.time.endswith("Z") and line.time > "2020" for line in handle.logs())
+    handle.delete()
+
+
+def test_logs_of_several_ranks_can_be_told_apart(lab: Lab) -> None:
+    handle = lab.create("echo hello from $SOJOURN_RANK", parallelism=2)
+    handle.wait()
+    assert sorted(log_of(handle)) == ["hello from 0", "hello from 1"]
+    assert log_of(handle, rank=1) == ["hello from 1"]
+    assert log_of(handle, attempt=2) == []
+    handle.delete()
+
+
+def test_unusual_file_names_come_home(lab: Lab) -> None:
+    script = r"""
+    mkdir -p "output/with space/$(printf 'new\nline')" output/empty
+    echo 1 > "output/with space/$(printf 'new\nline')/-dash"
+    echo 2 > output/ünï
+    chmod 750 output/ünï
+    ln -s ünï output/link
+    """
+    assert lab.run(script).exit_code == 0
+    output = lab.workdir / "output"
+    assert (output / "with space/new\nline/-dash").read_text() == "1\n"
+    assert (output / "ünï").stat().st_mode & 0o777 == 0o750
+    assert (output / "link").is_symlink()
+    assert (output / "empty").is_dir()

@@ -1,0 +1,231 @@
+"""Every verb, in every state, again and again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sojourn
+from sojourn import State
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, QuotaError, SojournError
+from tests.contract.clouds.conftest import Lab, log_of
+from tests.support.waiting import until
+
+WAITING = "mkdir -p output; echo $SOJOURN_ATTEMPT >> output/attempts; echo up; sleep 300"
+
+
+def test_create_twice_is_the_same_task(lab: Lab) -> None:
+    one = lab.create(WAITING, name="twice")
+    until(lambda: log_of(one) == ["up"])
+    two = lab.create(WAITING, name="twice")
+    assert one.id == two.id
+    assert len(sojourn.list_tasks()) == 1
+    assert len(two.machines()) == 1
+    assert log_of(two) == ["up"]
+    two.delete()
+
+
+def test_another_task_of_the_same_name_is_refused(lab: Lab) -> None:
+    handle = lab.create(WAITING, name="mine")
+    with pytest.raises(Conflict):
+        lab.create("echo something else", name="mine")
+    assert handle.status().state in (State.QUEUED, State.PROVISIONING, State.RUNNING)
+    handle.delete()
+
+
+def test_delete_twice(lab: Lab) -> None:
+    handle = lab.create("true")
+    handle.delete()
+    with pytest.raises(NotFound):
+        handle.delete()
+    with pytest.raises(NotFound):
+        sojourn.get(handle.id)
+
+
+def test_verbs_on_a_task_that_never_was(lab: Lab) -> None:
+    handle = lab.create("true")
+    handle.delete()
+    for verb in (handle.status, handle.pull, handle.stop, handle.start, handle.wait):
+        with pytest.raises(NotFound):
+            verb()
+    with pytest.raises(NotFound):
+        list(handle.logs())
+
+
+def test_stop_and_start(lab: Lab, tmp_path: Path) -> None:
+    handle = lab.create(
+        "mkdir -p output; echo $SOJOURN_ATTEMPT >> output/attempts; echo up\n"
+        "test $SOJOURN_ATTEMPT = 2 || sleep 300"
+    )
+    until(lambda: log_of(handle) == ["up"])
+    handle.stop()
+    assert handle.status().state is State.STOPPED
+    assert handle.machines() == []
+    handle.stop()
+    handle.pull()
+    assert lab.output() == {"attempts": "1\n"}
+    handle.start()
+    assert handle.wait().status is State.SUCCEEDED
+    handle.start()  # nothing is left to do
+    assert handle.status().state is State.SUCCEEDED
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n"}
+
+
+def test_pull_while_running(lab: Lab) -> None:
+    handle = lab.create(
+        "mkdir output; for i in 1 2 3; do echo $i > output/progress; sleep 300; done"
+    )
+    until(lambda: handle.pull() == ["output/progress"])
+    assert lab.output() == {"progress": "1\n"}
+    assert handle.pull() == []
+    assert handle.status().state is State.RUNNING
+    handle.delete()
+
+
+def test_delete_while_running_brings_the_last_state_home(lab: Lab) -> None:
+    handle = lab.create("mkdir output; echo first > output/file; echo up; sleep 300")
+    until(lambda: log_of(handle) == ["up"])
+    handle.delete()
+    assert lab.output() == {"file": "first\n"}
+
+
+def test_delete_right_after_create(lab: Lab) -> None:
+    lab.create("sleep 300").delete()
+
+
+def test_a_newer_local_file_is_not_lost(lab: Lab) -> None:
+    handle = lab.create("mkdir output; echo theirs > output/file")
+    handle.wait()
+    (lab.workdir / "output").mkdir()
+    (lab.workdir / "output/file").write_text("mine")
+    handle.pull()
+    assert lab.output() == {"file": "theirs\n", "file.local": "mine"}
+    assert any("file.local" in getattr(event, "message", "") for event in lab.events)
+    handle.delete()
+
+
+def test_delete_keeps_everything_if_the_results_cannot_come_home(lab: Lab, tmp_path: Path) -> None:
+    handle = lab.create("mkdir output; echo precious > output/file")
+    handle.wait()
+    moved = lab.workdir.rename(tmp_path / "moved")
+    with pytest.raises(InvalidInput, match="not on this computer"):
+        handle.delete()
+    assert handle.status().state is State.SUCCEEDED
+    handle.delete(into=moved)
+    assert (moved / "output/file").read_text() == "precious\n"
+
+
+def test_force_removes_what_cannot_come_home(lab: Lab) -> None:
+    handle = lab.create("mkdir output; echo precious > output/file")
+    handle.wait()
+    lab.workdir.rmdir()
+    handle.delete(force=True)
+
+
+def test_a_full_disk_on_the_laptop_loses_nothing(lab: Lab, tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a small disk: run the tests as root")
+    handle = lab.create(
+        "mkdir output; echo small > output/a-small; head -c 4M /dev/urandom > output/large"
+    )
+    handle.wait()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    subprocess.run(mount, check=True)
+    try:
+        with pytest.raises(QuotaError, match="No space is left"):
+            handle.delete(into=disk)
+        assert not list(disk.rglob(".sojourn-*"))
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    handle.delete(into=tmp_path)
+    assert (tmp_path / "output/large").stat().st_size == 4 << 20
+
+
+def test_tasks_are_found_from_any_shell(lab: Lab) -> None:
+    handle = lab.create(WAITING, name="find me")
+    program = "import sojourn; print([h.id for h in sojourn.list_tasks()])"
+    listed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert listed.stdout == f"['{handle.id}']\n"
+    assert sojourn.get("find-me").id == handle.id
+    handle.delete()
+
+
+def test_a_shortened_id_must_be_unique(lab: Lab) -> None:
+    one, two = lab.create("true", name="pair-a"), lab.create("true", name="pair-b")
+    with pytest.raises(InvalidInput, match="could be any of"):
+        sojourn.get("pair")
+    assert sojourn.get("pair-a").id == one.id
+    one.delete()
+    two.delete()
+
+
+def test_gc_finds_what_has_ended_and_nothing_else(lab: Lab) -> None:
+    ended = lab.create("true", name="ended")
+    ended.wait()
+    running = lab.create(WAITING, name="running")
+    stopped = lab.create(WAITING, name="stopped")
+    stopped.stop()
+    found = sojourn.gc()
+    assert [handle.id for handle, _ in found] == [ended.id]
+    for handle in (ended, running, stopped):
+        handle.delete()
+    assert sojourn.gc() == []
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        ({"storage": sojourn.Storage(workdir="/no/such/folder")}, "storage.workdir"),
+        ({"storage": sojourn.Storage(workdir="/etc/passwd")}, "storage.workdir"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_made(
+    lab: Lab, bad: dict[str, sojourn.Storage], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        lab.create("true", **bad)
+    assert caught.value.path == field
+
+
+def test_an_output_that_leads_out_is_refused(lab: Lab, tmp_path: Path) -> None:
+    (lab.workdir / "output").symlink_to(tmp_path)
+    with pytest.raises(InvalidInput) as caught:
+        lab.create("true")
+    assert caught.value.path == "storage.output"
+
+
+def test_an_unreadable_file_is_refused_and_nothing_is_left(lab: Lab) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything: run the tests as another user")
+    (lab.workdir / "secret").touch(mode=0)
+    with pytest.raises(InvalidInput, match="secret"):
+        lab.create("true")
+
+
+def test_secrets_are_nowhere_but_with_the_script(lab: Lab) -> None:
+    secret = "hunter2-7f3a"
+    handle = lab.create("mkdir output; echo up; sleep 300", environment={"PASSWORD": secret})
+    until(lambda: log_of(handle) == ["up"])
+    assert secret not in repr(handle.task())
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            assert secret.encode() not in path.read_bytes()
+        except OSError:
+            continue
+    assert not any(secret in repr(event) for event in (*lab.events, *handle.events()))
+    handle.delete()
+
+
+def test_errors_say_what_to_do(lab: Lab) -> None:
+    with pytest.raises(SojournError) as caught:
+        sojourn.get("tpi-no-such")
+    assert caught.value.hint

@@ -1,0 +1,14 @@
+"""Waiting for something that happens elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def until(happened: Callable[[], object], seconds: float = 30) -> None:
+    """Return as soon as it has happened; fail if that takes too long."""
+    give_up = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < give_up, "it did not happen in time"
+        time.sleep(0.05)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import pytest
+
+from sojourn.core.report import Outcome, Report
+from sojourn.core.status import RankRecord, RankStatus, State, rank_status, task_status
+
+
+def report(outcome: Outcome, exit_code: int | None = None, rank: int = 0) -> Report:
+    return Report(rank, 1, outcome, f"it {outcome}", exit_code)
+
+
+def record(
+    outcome: Outcome | None = None, *, attempt: int = 1, rank: int = 0, exit_code: int | None = None
+) -> RankRecord:
+    told = report(outcome, exit_code, rank) if outcome else None
+    return RankRecord(rank, attempt, "vm-1" if attempt else "", told)
+
+
+NEW = record(attempt=0)
+BUSY = record()
+GONE = record(Outcome.PREEMPTED)
+LOST = record(Outcome.LOST)
+DONE = record(Outcome.SUCCEEDED, exit_code=0)
+BAD = record(Outcome.FAILED, exit_code=3)
+LATE = record(Outcome.TIMED_OUT, exit_code=-9)
+
+ALIVE = ["vm-1", "vm-2"]
+STOPPED = "stopped; `sojourn start` resumes it"
+
+
+@pytest.mark.parametrize(
+    ("known", "wanted", "alive", "state", "reason"),
+    [
+        (NEW, 1, 0, State.QUEUED, "waiting for a machine"),
+        (NEW, 1, 1, State.PROVISIONING, "the machine is starting"),
+        (NEW, 0, 0, State.STOPPED, STOPPED),
+        (NEW, 0, 1, State.STOPPED, STOPPED),
+        (BUSY, 1, 1, State.RUNNING, ""),
+        (BUSY, 1, 0, State.RECOVERING, "the machine was lost; waiting for the next machine"),
+        (BUSY, 0, 0, State.STOPPED, STOPPED),
+        (GONE, 1, 0, State.RECOVERING, "it preempted; waiting for the next machine"),
+        (GONE, 1, 1, State.RECOVERING, "it preempted; waiting for the next machine"),
+        (GONE, 0, 0, State.STOPPED, STOPPED),
+        (LOST, 1, 1, State.RECOVERING, "it lost; waiting for the next machine"),
+        (LOST, 0, 1, State.STOPPED, STOPPED),
+        (DONE, 1, 1, State.SUCCEEDED, "it succeeded"),
+        (DONE, 0, 0, State.SUCCEEDED, "it succeeded"),
+        (BAD, 1, 0, State.FAILED, "it failed"),
+        (BAD, 0, 0, State.FAILED, "it failed"),
+        (LATE, 1, 1, State.TIMED_OUT, "it timed-out"),
+        (LATE, 0, 0, State.TIMED_OUT, "it timed-out"),
+    ],
+)
+def test_rank(known: RankRecord, wanted: int, alive: int, state: State, reason: str) -> None:
+    exit_code = known.report.exit_code if known.report and known.report.outcome.final else None
+    expected = RankStatus(0, state, known.attempt, exit_code, reason, known.machine)
+    assert rank_status(known, wanted=wanted, alive=ALIVE[:alive]) == expected
+    status = task_status([known], wanted=wanted, alive=ALIVE[:alive])
+    assert (status.state, status.reason, status.exit_code) == (state, reason, exit_code)
+    assert status.ranks == (expected,)
+
+
+def test_a_machine_that_came_for_another_rank_does_not_count() -> None:
+    assert rank_status(BUSY, wanted=1, alive=["vm-2"]).state is State.RECOVERING
+
+
+def test_the_table_has_every_state() -> None:
+    [mark] = test_rank.pytestmark  # type: ignore[attr-defined]
+    assert {row[3] for row in mark.args[1]} == set(State)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wanted", "alive", "state", "reason"),
+    [
+        (record(rank=0), NEW, 2, 1, State.RUNNING, ""),
+        (DONE, record(rank=1), 2, 1, State.RUNNING, ""),
+        (BAD, record(rank=1), 2, 1, State.RUNNING, ""),
+        (
+            DONE,
+            record(Outcome.PREEMPTED, rank=1),
+            2,
+            0,
+            State.RECOVERING,
+            "rank 1: it preempted; waiting for the next machine",
+        ),
+        (DONE, record(attempt=0, rank=1), 2, 0, State.QUEUED, "rank 1: waiting for a machine"),
+        (
+            DONE,
+            record(attempt=0, rank=1),
+            2,
+            1,
+            State.PROVISIONING,
+            "rank 1: the machine is starting",
+        ),
+        (GONE, record(attempt=0, rank=1), 2, 1, State.RECOVERING, "rank 0: it preempted"),
+        (DONE, record(rank=1), 0, 0, State.STOPPED, "rank 1: stopped"),
+        (BAD, record(rank=1), 0, 0, State.STOPPED, "rank 1: stopped"),
+        (DONE, record(Outcome.FAILED, rank=1), 0, 0, State.FAILED, "rank 1: it failed"),
+        (LATE, record(Outcome.FAILED, rank=1), 0, 0, State.FAILED, "rank 1: it failed"),
+        (LATE, record(Outcome.SUCCEEDED, rank=1), 0, 0, State.TIMED_OUT, "rank 0: it timed-out"),
+        (DONE, record(Outcome.SUCCEEDED, rank=1), 0, 0, State.SUCCEEDED, "rank 0: it succeeded"),
+    ],
+)
+def test_task_of_two(
+    first: RankRecord, second: RankRecord, wanted: int, alive: int, state: State, reason: str
+) -> None:
+    status = task_status([first, second], wanted=wanted, alive=ALIVE[:alive])
+    assert status.state == state
+    assert status.reason.startswith(reason)
+    assert bool(status.reason) is bool(reason)
+    assert len(status.ranks) == 2
+
+
+def test_the_exit_code_is_that_of_the_rank_that_went_worst() -> None:
+    records = [DONE, record(Outcome.FAILED, rank=1, exit_code=7), record(Outcome.SUCCEEDED, rank=2)]
+    assert task_status(records, wanted=0, alive=ALIVE[:0]).exit_code == 7
+
+
+def test_counts() -> None:
+    ended = [DONE, BAD, LATE, record(Outcome.SUCCEEDED, rank=3)]
+    assert task_status(ended, wanted=0, alive=ALIVE[:0]).counts == {
+        "running": 0,
+        "succeeded": 2,
+        "failed": 2,
+    }
+    assert task_status([BUSY, NEW, DONE], wanted=2, alive=ALIVE[:2]).counts == {
+        "running": 1,
+        "succeeded": 1,
+        "failed": 0,
+    }
+    assert task_status([BUSY, GONE], wanted=0, alive=ALIVE[:0]).counts == {
+        "running": 0,
+        "succeeded": 0,
+        "failed": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "ended"),
+    [
+        (State.QUEUED, "queued", False),
+        (State.PROVISIONING, "provisioning", False),
+        (State.RUNNING, "running", False),
+        (State.RECOVERING, "recovering", False),
+        (State.SUCCEEDED, "succeeded", True),
+        (State.FAILED, "failed", True),
+        (State.TIMED_OUT, "timed-out", True),
+        (State.STOPPED, "stopped", True),
+    ],
+)
+def test_states(state: State, text: str, ended: bool) -> None:
+    assert (str(state), f"{state}", state.ended) == (text, text, ended)
+
+
+@pytest.mark.parametrize(
+    ("known", "ended"), [(NEW, False), (BUSY, False), (GONE, False), (LOST, False), (DONE, True)]
+)
+def test_records_end_with_their_script(known: RankRecord, ended: bool) -> None:
+    assert known.ended is ended

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Storage, Task
+
+SCRIPT = "#!/bin/sh\n"
+
+
+def test_defaults() -> None:
+    task = Task(SCRIPT)
+    assert dataclasses.asdict(task) == {
+        "script": SCRIPT,
+        "cloud": "local",
+        "region": "us-west",
+        "machine": "m",
+        "disk_size": -1,
+        "spot": -1,
+        "image": "ubuntu",
+        "permission_set": "",
+        "parallelism": 1,
+        "storage": {
+            "workdir": "",
+            "output": "",
+            "exclude": (),
+            "container": "",
+            "container_opts": {},
+        },
+        "environment": {},
+        "timeout": 86400,
+        "tags": {},
+        "name": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("script", "#!/usr/bin/env python3"),
+        ("disk_size", 1),
+        ("disk_size", 100_000),
+        ("spot", 0),
+        ("spot", 0.0001),
+        ("spot", -1.0),
+        ("parallelism", 1000),
+        ("timeout", 1),
+        ("environment", {"A": "", "B_*": ""}),
+        ("tags", {"a b": ""}),
+        ("name", "Hello, World! é"),
+        ("region", "foo=bar,goo=baz"),
+    ],
+)
+def test_accepted(field: str, value: Any) -> None:
+    assert getattr(Task(**{"script": SCRIPT, field: value}), field) == value
+
+
+TEXT = "must be a text, not "
+MAP = "must map names to texts"
+DISK = "give -1 for automatic, or a size in GB"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("script", "", "is empty; give the text of a script"),
+        ("script", " \n\t", "is empty"),
+        ("script", "echo", "must begin with a shebang"),
+        ("script", "\n#!/bin/sh", "must begin with a shebang"),
+        ("script", "\ufeff#!/bin/sh", "must begin with a shebang"),
+        ("script", "#!/bin/sh\r\necho\r\n", "has Windows line endings"),
+        ("script", "#!/bin/sh\0", "cannot contain a NUL character"),
+        ("script", None, TEXT + "None"),
+        ("script", b"#!x", TEXT + "b'#!x'"),
+        ("cloud", 1, TEXT + "1"),
+        ("region", None, TEXT + "None"),
+        ("machine", 8, TEXT + "8"),
+        ("image", ["x"], TEXT + "['x']"),
+        ("permission_set", {}, TEXT + "{}"),
+        ("name", 7, TEXT + "7"),
+        ("name", "a\0", "cannot contain a NUL character"),
+        ("disk_size", 0, "0 is not possible; " + DISK),
+        ("disk_size", -2, "-2 is not possible; " + DISK),
+        ("disk_size", 1.5, "must be -1 for automatic, or a size in GB, not 1.5"),
+        ("disk_size", "30", "must be -1 for automatic, or a size in GB, not '30'"),
+        ("disk_size", True, "must be -1 for automatic, or a size in GB, not True"),
+        ("spot", -0.5, "-0.5 is not possible"),
+        ("spot", -2, "-2 is not possible"),
+        ("spot", float("nan"), "nan is not possible"),
+        ("spot", float("inf"), "inf is not possible"),
+        ("spot", "0", "or the most to pay in USD per hour, not '0'"),
+        ("spot", False, "not False"),
+        ("parallelism", 0, "0 is not possible; give the number of machines, 1 or more"),
+        ("parallelism", -1, "-1 is not possible"),
+        ("parallelism", 1001, "1001 is not possible"),
+        ("parallelism", 1.0, "must be the number of machines, 1 or more, not 1.0"),
+        ("parallelism", None, "not None"),
+        ("timeout", 0, "0 is not possible; give a number of seconds, 1 or more"),
+        ("timeout", -1, "-1 is not possible"),
+        ("timeout", 1e3, "must be a number of seconds, 1 or more, not 1000.0"),
+        ("storage", {}, "must be a Storage"),
+        ("storage", None, "must be a Storage"),
+        ("environment", ["A"], "must map names to values"),
+        ("environment", None, "must map names to values"),
+        ("tags", {"a": 1}, MAP),
+        ("tags", {1: "a"}, MAP),
+        ("tags", [], MAP),
+        ("tags", None, MAP),
+    ],
+)
+def test_refused(field: str, value: Any, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Task(**{"script": SCRIPT, field: value})
+    [problem] = caught.value.problems
+    assert problem.path == caught.value.path == field
+    assert message in problem.message
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("workdir", None, TEXT + "None"),
+        ("workdir", "a\0", "cannot contain a NUL character"),
+        ("container", 1, TEXT + "1"),
+        ("output", 1, TEXT + "1"),
+        ("output", "/abs", "'/abs' is outside workdir; give a folder relative to workdir"),
+        ("output", "..", "is outside workdir"),
+        ("output", "../x", "is outside workdir"),
+        ("output", "a/../../x", "is outside workdir"),
+        ("output", "./../x", "is outside workdir"),
+        ("exclude", "*.pyc", "must be a list of patterns such as '*.pyc'"),
+        ("exclude", None, "must be a list of patterns"),
+        ("exclude", [1], "must be a list of patterns"),
+        ("exclude", ["["], "'[' is malformed: a [ without its ]"),
+        ("exclude", ["ok", ""], "'' matches nothing"),
+        ("container_opts", [], MAP),
+        ("container_opts", {"a": 1}, MAP),
+        ("container_opts", {"a": "b"}, "has a meaning only together with storage.container"),
+    ],
+)
+def test_storage_refused(field: str, value: Any, message: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Storage(**{field: value})
+    assert caught.value.path == f"storage.{field}"
+    assert message in caught.value.problems[0].message
+
+
+@pytest.mark.parametrize("output", ["", ".", "results", "a/b/", "./a", "a/../b", "..a", "a..b/c"])
+def test_output_inside(output: str) -> None:
+    assert Storage(output=output).output == output
+
+
+def test_every_field_is_checked() -> None:
+    """A new field without a rule would go unnoticed otherwise."""
+
+    class Odd:
+        pass
+
+    odd: Any = Odd()
+    for name in Task.__dataclass_fields__:
+        with pytest.raises(InvalidInput):
+            Task(**{"script": SCRIPT, name: odd})
+    for name in Storage.__dataclass_fields__:
+        with pytest.raises(InvalidInput):
+            Storage(**{name: odd})
+
+
+def test_several_problems_at_once() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Task("echo", parallelism=0, timeout=0, environment={"1": "x", "A*": "y"}, tags={"a": 1})  # type: ignore[dict-item]
+    assert [problem.path for problem in caught.value.problems] == [
+        "script",
+        "parallelism",
+        "timeout",
+        "environment.1",
+        "environment.A*",
+        "tags",
+    ]
+    with pytest.raises(InvalidInput) as caught:
+        Storage(output="/x", exclude=("[", "{"))
+    assert [problem.path for problem in caught.value.problems] == [
+        "storage.output",
+        "storage.exclude",
+        "storage.exclude",
+    ]
+
+
+def full() -> Task:
+    return Task(
+        SCRIPT,
+        cloud="aws",
+        region="us-east",
+        machine="l",
+        disk_size=30,
+        spot=0.5,
+        image="nvidia",
+        permission_set="p",
+        parallelism=2,
+        storage=Storage("w", "o", ("*.pyc",), "c", {"account": "secret-key"}),
+        environment={"TOKEN": "secret-token", "B_*": ""},
+        timeout=60,
+        tags={"t": "v"},
+        name="n",
+    )
+
+
+def test_round_trip_without_the_values_of_the_environment() -> None:
+    task = full()
+    data = json.loads(json.dumps(task.to_dict()))
+    assert "secret-token" not in str(data)
+    read = Task.from_dict(data)
+    assert read == dataclasses.replace(task, environment={"TOKEN": "", "B_*": ""})
+    assert read.storage.exclude == ("*.pyc",)
+
+
+def test_every_field_is_in_the_round_trip() -> None:
+    task, default = full(), Task(SCRIPT)
+    fields = [field.name for field in dataclasses.fields(Task) if field.name != "script"]
+    assert [name for name in fields if getattr(task, name) == getattr(default, name)] == []
+
+
+def test_fields_of_a_newer_version_are_ignored() -> None:
+    data = full().to_dict()
+    data["future"] = 1
+    data["storage"]["future"] = 2
+    assert Task.from_dict(data) == Task.from_dict(full().to_dict())
+
+
+def test_fields_of_an_older_version_may_be_absent() -> None:
+    assert Task.from_dict({"script": SCRIPT}) == Task(SCRIPT)
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "secret" not in repr(full())
+    assert "secret" not in str(full())
+    assert "us-east" in repr(full())
+
+
+def test_frozen() -> None:
+    task = Task(SCRIPT)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        task.cloud = "aws"  # type: ignore[misc]
+
+
+def test_later_changes_of_what_was_given_do_not_reach_it() -> None:
+    environment, tags, options = {"A": "1"}, {"t": "1"}, {"o": "1"}
+    exclude = ["a"]
+    storage = Storage(container="c", container_opts=options, exclude=exclude)  # type: ignore[arg-type]
+    task = Task(SCRIPT, environment=environment, tags=tags, storage=storage)
+    environment["1 bad"] = tags["x"] = options["x"] = "changed"
+    exclude.append("[")
+    assert task.environment == {"A": "1"}
+    assert task.tags == {"t": "1"}
+    assert task.storage == Storage(container="c", container_opts={"o": "1"}, exclude=("a",))
+
+
+def test_any_mapping_will_do() -> None:
+    task = Task(SCRIPT, environment=MappingProxyType({"A": "1"}), tags=MappingProxyType({"t": "1"}))
+    assert json.loads(json.dumps(task.to_dict()))["tags"] == {"t": "1"}
+
+
+def test_filters() -> None:
+    filters = Task(SCRIPT, storage=Storage(exclude=("*.pyc",))).filters()
+    assert filters.excludes("a/x.pyc")
+    assert filters.excludes("main.tf")
+    assert not filters.excludes("x.py")
