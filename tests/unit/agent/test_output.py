@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.unit.agent.world import World, eventually
 
 from sojourn.core.context import Context
 from sojourn.core.report import Outcome
+from tests.unit.agent.world import World, eventually
 
 _MEMORY = 80 * 1024  # kB
 

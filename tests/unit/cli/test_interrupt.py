@@ -10,6 +10,8 @@ from tests.unit.cli.shell import Shell, eventually
 
 _STEADY = "echo started; i=0; while [ ! -e enough ]; do sleep 0.05; done; echo finished"
 
+_SLOW_TO_END = "trap 'sleep 2; exit' TERM; echo started; while :; do sleep 0.05; done"
+
 
 def _finish(shell: Shell) -> None:
     (workdir,) = (shell.home / "cache").glob("sojourn/machines/*/*/workdir")
@@ -88,7 +90,7 @@ def test_with_json(shell: Shell) -> None:
 
 
 def test_while_deleting(shell: Shell) -> None:
-    task = shell.detached("trap '' TERM; echo started; while :; do sleep 0.05; done")
+    task = shell.detached(_SLOW_TO_END)
     eventually(lambda: shell("logs", task).stdout == "started\n")
     delete = shell.background("delete", task)
     assert delete.stderr
@@ -105,7 +107,7 @@ def test_while_deleting(shell: Shell) -> None:
 
 
 def test_again_and_again_ends_at_once(shell: Shell) -> None:
-    task = shell.detached("trap '' TERM; echo started; while :; do sleep 0.05; done")
+    task = shell.detached(_SLOW_TO_END)
     eventually(lambda: shell("logs", task).stdout == "started\n")
     stop = shell.background("stop", task)
     assert stop.stderr

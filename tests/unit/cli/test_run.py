@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.unit.cli.shell import COMMAND, Shell, eventually
 
 _ECHO = "import json, sys; print(json.dumps(sys.argv[1:]))"

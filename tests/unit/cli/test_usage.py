@@ -8,10 +8,10 @@ import shutil
 import subprocess
 
 import pytest
-from tests.unit.cli.shell import COMMAND, Shell
 
 from sojourn import __version__
 from sojourn.cli import cli
+from tests.unit.cli.shell import COMMAND, Shell
 
 COMMANDS = cli.list_commands(None)  # type: ignore[arg-type]
 WITH_JSON = [name for name in COMMANDS if name != "completion"]
