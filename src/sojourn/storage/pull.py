@@ -13,7 +13,7 @@ import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = ["newest_of_rank", "pull"]
 
 _TRIES = 5
 _STEP = "Downloading results"
+_NAME = 255  # the most bytes of a name
 
 
 def newest_of_rank(store: Store, rank: int) -> Manifest | None:
@@ -127,7 +128,7 @@ def _join(
             elif _untouched(other, base):
                 joined.entries[path] = entry._replace(path=path)
             else:
-                name = _free(joined.entries, f"{path}.rank{rank}")
+                name = _free(joined.entries.__contains__, path, f".rank{rank}")
                 if entry.kind == FOLDER:
                     renamed[entry.path] = name
                 joined.entries[name] = entry._replace(path=name)
@@ -150,13 +151,16 @@ def _under(renamed: dict[str, str], path: str) -> str:
     return path
 
 
-def _free(taken: Mapping[str, object], name: str) -> str:
-    number = 2
-    free = name
-    while free in taken:
-        free = f"{name}.{number}"
+def _free(taken: Callable[[str], bool], path: str, suffix: str) -> str:
+    """The path with a suffix that nothing has yet; a name that gets too long is shortened."""
+    folder, slash, name = path.rpartition("/")
+    number = 1
+    while True:
+        end = suffix if number == 1 else f"{suffix}.{number}"
+        free = folder + slash + os.fsdecode(os.fsencode(name)[: _NAME - len(end)]) + end
+        if not taken(free):
+            return free
         number += 1
-    return free
 
 
 def _make_room(ctx: Context, into: Path, entries: dict[str, Entry]) -> list[Entry]:
@@ -214,14 +218,9 @@ def _worth_keeping(info: os.stat_result, entry: Entry) -> bool:
 
 
 def _move_away(target: Path) -> Path:
-    number = 1
-    while True:
-        suffix = ".local" if number == 1 else f".local.{number}"
-        kept = target.with_name(target.name + suffix)
-        if not os.path.lexists(kept):
-            os.rename(target, kept)
-            return kept
-        number += 1
+    kept = Path(_free(os.path.lexists, os.fspath(target), ".local"))
+    os.rename(target, kept)
+    return kept
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +29,7 @@ from tests.support.snapshots import (
     take,
     writer,
 )
-from tests.support.trees import File, read_tree, write_tree
+from tests.support.trees import Dir, File, read_tree, write_tree
 
 pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
 
@@ -68,6 +70,37 @@ def test_a_folder_that_is_not_there_is_not_an_empty_one(store: WatchedStore, roo
     with pytest.raises(NotFound):
         take(by, root)
     assert list(whole(store).entries) == ["a"]
+
+
+@pytest.mark.parametrize("unreadable", ["d", "."])
+def test_a_folder_that_cannot_be_read_stays_as_it_was(
+    store: WatchedStore, root: Path, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    write_tree(root, {"a": File(b"1"), "d": Dir(), "d/e": Dir(), "d/e/f": File(b"2"), "d2": Dir()})
+    by = writer(store)
+    take(by, root)
+    before = whole(store)
+    told: dict[str, bool] = {}
+
+    def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+        told[path] = lost
+
+    real = os.scandir
+
+    def scandir(folder: Path) -> Any:
+        if Path(folder) == root / unreadable:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(folder)
+
+    (root / "a").write_bytes(b"3")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        by.take(Context(), root, NO_FILTERS, skipped=skipped)
+    assert told == {unreadable: True}
+    assert whole(store).entries.keys() == before.entries.keys()
+    assert whole(store).entries["d/e/f"].parts == before.entries["d/e/f"].parts
+    take(by, root)
+    assert whole(store).entries["a"].parts != before.entries["a"].parts
 
 
 def test_there_is_no_newest_of_an_empty_line(store: WatchedStore) -> None:
