@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn.core.context import Context
-from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Cloud, Ignore, Resource, Scaler
 from sojourn.core.task import Task
@@ -168,16 +168,24 @@ def delete(
     _require(ctx, cloud, id)
     ctx = ctx.within(DELETE_WITHIN)
     try:
+        _stop_for_good(ctx, cloud.scaler(id), force)
+        if fetch:
+            _fetch(ctx, cloud, id, into, force)
+        for resource in reversed(cloud.resources(id, None)):
+            with ctx.step(f"Removing {resource.title}"):
+                resource.delete(ctx)
+    except Cancelled as error:
+        error.hint = f"Not all of it is removed; go on with: sojourn delete {id}"
+        raise
+
+
+def _stop_for_good(ctx: Context, scaler: Scaler, force: bool) -> None:
+    try:
         with ctx.step("Stopping machines"):
-            _scale_to_none(ctx, cloud.scaler(id))
+            _scale_to_none(ctx, scaler)
     except Transient:
         if not force:
             raise
-    if fetch:
-        _fetch(ctx, cloud, id, into, force)
-    for resource in reversed(cloud.resources(id, None)):
-        with ctx.step(f"Removing {resource.title}"):
-            resource.delete(ctx)
 
 
 def _fetch(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None, force: bool) -> None:
