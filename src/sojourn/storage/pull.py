@@ -78,10 +78,11 @@ def pull(
 def _pull(
     ctx: Context, store: Store, ranks: range, output: str, into: Path, filters: Filters
 ) -> list[str]:
-    base = newest(store, layout.WORKDIR)
+    pushed = newest(store, layout.WORKDIR)
+    base = pushed[1].entries if pushed else {}
     joined = _join(
         ctx,
-        base[1].entries if base else {},
+        base,
         {rank: manifest for rank in ranks if (manifest := newest_of_rank(store, rank))},
         _Selection(output, filters),
     )
@@ -89,7 +90,7 @@ def _pull(
         return []
     into.mkdir(parents=True, exist_ok=True)
     with _alone(ctx, into):
-        todo = _make_room(ctx, into, joined.entries)
+        todo = _make_room(ctx, into, joined.entries, base)
         Restorer(store, into).restore(ctx, todo, joined.objects, step=_STEP)
     return [entry.path for entry in todo if entry.kind != FOLDER]
 
@@ -163,8 +164,13 @@ def _free(taken: Callable[[str], bool], path: str, suffix: str) -> str:
         number += 1
 
 
-def _make_room(ctx: Context, into: Path, entries: dict[str, Entry]) -> list[Entry]:
-    """What has to be written; moves away what is in the way."""
+def _make_room(
+    ctx: Context, into: Path, entries: dict[str, Entry], base: Mapping[str, Entry]
+) -> list[Entry]:
+    """What has to be written; moves away what is in the way.
+
+    A file that the task left as it was pushed is no result: what is here now, stays.
+    """
     todo = []
     for entry in entries.values():
         target = into / entry.path
@@ -175,7 +181,7 @@ def _make_room(ctx: Context, into: Path, entries: dict[str, Entry]) -> list[Entr
             continue
         if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
             todo.append(entry)
-        elif not _is_there(target, info, entry):
+        elif not _untouched(entry, base) and not _is_there(target, info, entry):
             if _worth_keeping(info, entry):
                 kept = _move_away(target)
                 ctx.warn(f"{target} was changed here after the task wrote it; kept as {kept.name}")
