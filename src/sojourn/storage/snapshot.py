@@ -136,6 +136,8 @@ class SnapshotWriter:
         if entry.kind != FILE or not entry.size:
             return True
         last = self._last.entries.get(entry.path)
+        if last is entry:
+            return True  # kept as it was, because its folder cannot be read
         if (
             last is None
             or (last.size, last.mtime, last.ctime, last.inode)
