@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sojourn.core.context import Context
-from sojourn.core.errors import Cancelled, Conflict, NotFound
+from sojourn.core.errors import Cancelled, Conflict
 from sojourn.core.events import Event, Progress
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
@@ -62,14 +62,23 @@ def test_an_empty_folder_is_a_snapshot(store: WatchedStore, root: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_not_an_empty_one(store: WatchedStore, root: Path) -> None:
-    (root / "a").write_bytes(b"x")
+    for number in range(10):
+        (root / str(number)).write_bytes(b"%d" % number * 50)
     by = writer(store)
     take(by, root)
-    (root / "a").unlink()
+    for number in range(1, 10):  # leaves a pack that is mostly unused
+        (root / str(number)).unlink()
+    take(by, root)
+    (root / "0").unlink()
     root.rmdir()
-    with pytest.raises(NotFound):
-        take(by, root)
-    assert list(whole(store).entries) == ["a"]
+    told: dict[str, bool] = {}
+
+    def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+        told[path] = lost
+
+    assert not by.take(Context(), root, NO_FILTERS, skipped=skipped)
+    assert told == {".": True}
+    assert list(whole(store).entries) == ["0"]
 
 
 @pytest.mark.parametrize("unreadable", ["d", "."])
