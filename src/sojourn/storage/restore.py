@@ -27,6 +27,7 @@ from sojourn.storage.store import Store
 
 __all__ = ["Restorer"]
 
+_WRITERS = 4  # of small files at once: more would only fight for the interpreter's lock
 _WHOLE = 4  # fetch a whole pack if more than a quarter of it is needed
 
 
@@ -45,6 +46,7 @@ class Restorer:
         self._root = os.fspath(root)
         self._workers = workers
         self._unfinished: set[str] = set()
+        self._writing = threading.Semaphore(_WRITERS)
 
     def restore(
         self,
@@ -117,9 +119,10 @@ class Restorer:
         else:
             ranges = [(p.part.offset, p.part.length) for p in pieces]
             contents = self._store.get_ranges(path, ranges)
-        for piece, content in zip(pieces, contents, strict=True):
-            check_digest(piece.part, content)
-            self._write_small(piece.entry, content)
+        with self._writing:
+            for piece, content in zip(pieces, contents, strict=True):
+                check_digest(piece.part, content)
+                self._write_small(piece.entry, content)
         return needed
 
     def _write_small(self, entry: Entry, content: bytes | memoryview) -> None:
@@ -128,9 +131,11 @@ class Restorer:
         with _explained(target):
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
             try:
-                with open(descriptor, "wb", buffering=0) as file:
-                    _write_all(file.fileno(), content, 0)
-                self._finish(temporary, entry)
+                try:
+                    _write_all(descriptor, content, 0)
+                    self._finish(descriptor, entry)
+                finally:
+                    os.close(descriptor)
                 os.replace(temporary, target)
             except BaseException:
                 _remove(temporary)
@@ -203,7 +208,7 @@ class Restorer:
             os.symlink(entry.target, temporary)
             os.replace(temporary, target)
 
-    def _finish(self, path: str, entry: Entry) -> None:
+    def _finish(self, path: str | int, entry: Entry) -> None:
         os.chmod(path, entry.mode)
         os.utime(path, ns=(entry.mtime, entry.mtime))
 
