@@ -76,7 +76,7 @@ def _round(server: S3, tree: _Tree, tools: list[Tool], number: int, seconds: Sec
         tool.name: f"{tool.name}-{tree.folder.name}-{number}".replace(" ", "-") for tool in tools
     }
     folder = str(tree.folder)
-    target = tree.folder.with_name("target")
+    targets = tree.folder.with_name("targets")
     for tool in tools:
         server.make_bucket(buckets[tool.name])
     for kind in tree.rows:
@@ -87,15 +87,15 @@ def _round(server: S3, tree: _Tree, tools: list[Tool], number: int, seconds: Sec
             if kind == _UP:
                 command = tool.up(bucket, folder)
             elif kind == _DOWN:
-                target.mkdir()
+                target = targets / tool.name
+                target.mkdir(parents=True)
                 command = tool.down(bucket, str(target))
             else:
                 command = tool.sync(bucket, folder)
             seconds[tree.rows[kind]][tool.name].append(_timed(server, tool, command))
-            if kind == _DOWN:
-                if trees.summary(target) != trees.summary(tree.folder):
-                    raise RuntimeError(f"{tool.name} did not bring everything back")
-                shutil.rmtree(target)
+            if kind == _DOWN and trees.summary(target) != trees.summary(tree.folder):
+                raise RuntimeError(f"{tool.name} did not bring everything back")
+    shutil.rmtree(targets)  # not before: new files are slow to make just after old ones went
     for bucket in buckets.values():
         server.remove_bucket(bucket)
 
