@@ -34,7 +34,7 @@ def _restore(store: Store, folder: Path) -> None:
     if found is None:
         raise SystemExit("there is no snapshot to restore")
     _, manifest = found
-    Restorer(store, folder).restore(Context(), manifest.entries.values(), manifest.objects)
+    Restorer(store, folder).restore(Context(), manifest.release(), manifest.objects)
 
 
 def _options() -> dict[str, object]:

@@ -85,7 +85,12 @@ class Restorer:
         for entry in reversed(todo):
             if entry.kind == FOLDER:
                 self._finish(self._at(entry.path), entry)
-        return {entry.path: self._as_it_is(entry) for entry in todo}
+        todo.reverse()
+        here: dict[str, Entry] = {}
+        while todo:  # popped one by one: if the caller released them, there are never two of each
+            entry = self._as_it_is(todo.pop())
+            here[entry.path] = entry
+        return here
 
     def _files(
         self,
