@@ -9,7 +9,7 @@ from typing import Protocol
 
 from sojourn.core.filters import Filters
 from sojourn.core.interfaces import Ignore
-from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, safe_target
+from sojourn.storage.manifest import FILE, FOLDER, LINK, MODES, Entry, safe_target
 
 __all__ = ["Skipped", "entry_of", "scan"]
 
@@ -71,7 +71,7 @@ def _scan_folder(
 
 def entry_of(path: str, info: os.stat_result, target: str = "") -> Entry | None:
     """An entry for what `stat` says; None for sockets, pipes and devices."""
-    mode = info.st_mode & 0o777
+    mode = MODES[info.st_mode & 0o777]
     stamps = (info.st_ctime_ns, info.st_ino)
     if stat.S_ISREG(info.st_mode):
         return Entry(path, FILE, mode, info.st_mtime_ns, info.st_size, (), "", *stamps)
