@@ -13,15 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import Any
 
 import sojourn
 
-_Events = list[tuple[float, Any]]
 
-
-def main(*, quick: bool) -> None:
+def main(*, quick: bool = False) -> None:
     with _account():
         _phases(3 if quick else 10)
         _freshness(10 if quick else 60)
@@ -105,8 +101,3 @@ def _until(happened: Callable[[], object]) -> None:
 def _bar(name: str, seconds: float, bar: float) -> None:
     verdict = "met" if seconds < bar else "NOT met"
     print(f"  {name}: {seconds:.2f} s; aim: under {bar} s: {verdict}")
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    main(quick="--quick" in sys.argv)

@@ -16,7 +16,7 @@ _BAR = 5.0  # times `python3 -c pass`
 _SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
-def main(*, quick: bool) -> None:
+def main(*, quick: bool = False) -> None:
     commands = {
         "python3 -c pass": [sys.executable, "-c", "pass"],
         "sojourn --help": [str(_SCRIPTS / "sojourn"), "--help"],

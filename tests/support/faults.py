@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -58,6 +58,10 @@ class WatchedStore:
     def get(self, path: str) -> memoryview:
         self.got_paths.append(path)
         return self._call("get", lambda: self._inner.get(path))
+
+    def stream(self, path: str) -> Iterator[memoryview]:
+        self.got_paths.append(path)
+        return iter(self._call("stream", lambda: list(self._inner.stream(path))))
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         self.got_paths.append(path)

@@ -18,9 +18,21 @@ from typing import Any, NamedTuple
 
 from sojourn.core.errors import IntegrityError
 
-__all__ = ["FILE", "FOLDER", "LINK", "Entry", "Manifest", "Part", "decode", "encode", "safe_target"]
+__all__ = [
+    "FILE",
+    "FOLDER",
+    "LINK",
+    "MODES",
+    "Entry",
+    "Manifest",
+    "Part",
+    "decode",
+    "encode",
+    "safe_target",
+]
 
 FILE, FOLDER, LINK = "f", "d", "l"
+MODES = tuple(range(0o1000))  # a mode is taken from here, for Python keeps but one of each then
 _FORMAT = 1
 _OBJECT = re.compile(r"(?:workdir|ranks/[0-9]+/data/[0-9]+)/objects/[0-9a-f]{64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -72,6 +84,11 @@ class Manifest:
     def size(self) -> int:
         """The bytes of all its files."""
         return sum(entry.size for entry in self.entries.values())
+
+    def release(self) -> Iterator[Entry]:
+        """Its entries, for one who replaces them: it holds none any more, which saves memory."""
+        entries, self.entries = list(self.entries.values()), {}
+        return iter(entries)
 
 
 def encode(manifest: Manifest) -> bytes:
@@ -135,14 +152,13 @@ def _decode(data: bytes | memoryview) -> Manifest:
             f"The snapshot has format {head['format']}, and this version reads {_FORMAT}",
             hint="Use the version of sojourn that wrote it, or a newer one.",
         )
-    rows: list[Any] = []
+    rows: list[bytes] = []
     tail = None
     for line in lines:
-        row = json.loads(line)
-        if isinstance(row, dict):
-            tail = row
+        if line.startswith(b"{"):
+            tail = json.loads(line)
             break
-        rows.append(row)
+        rows.append(line)
     # What follows the tail is looked at as well: the checksum is at the very end.
     if tail is None or tail["entries"] != len(rows) or next(lines, None) is not None:
         raise _refused("it is cut off")
@@ -153,7 +169,7 @@ def _decode(data: bytes | memoryview) -> Manifest:
     rows.reverse()
     entries: dict[str, Entry] = {}
     while rows:  # popped one by one: both forms at once would double the memory
-        entry = _entry(rows.pop(), table)
+        entry = _entry(json.loads(rows.pop()), table)
         _check(entry, entries)
         entries[entry.path] = entry
     return Manifest(entries, dict(table))
@@ -174,7 +190,7 @@ def _entry(row: list[Any], table: list[tuple[str, int]]) -> Entry:
     return Entry(
         path,
         kind,
-        int(mode) & 0o777,
+        MODES[int(mode) & 0o777],
         int(mtime),
         int(size),
         tuple(_part(part, table) for part in parts),

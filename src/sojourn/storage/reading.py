@@ -27,7 +27,7 @@ __all__ = ["CHUNK", "SMALL", "Reader", "Readings", "Upload"]
 
 SMALL = 1 << 20  # files below this are packed together
 CHUNK = 8 << 20  # larger ones are cut into chunks of this
-PACK = 16 << 20
+PACK = 8 << 20  # workers hold two each: more would take memory and start the upload later
 _TRIES = 6
 _FIRST_PAUSE = 0.025  # seconds before the second try; doubled for each further one
 _COOL = 20_000_000  # ns: clocks of file systems tick every 4 ms, or every 10
@@ -165,7 +165,7 @@ class Reader:
         os.close(descriptor)
 
     def _read_small(self, entry: Entry, descriptor: int) -> None:
-        data = os.read(descriptor, SMALL) if entry.size else b""
+        data = os.read(descriptor, entry.size + 1) if entry.size else b""  # one more: it may grow
         if len(data) != entry.size or _changed(entry, descriptor):
             self._again.append(entry.path)
             return

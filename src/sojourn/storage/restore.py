@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import stat
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from sojourn.storage.store import Store
 
 __all__ = ["Restorer"]
 
+_WRITERS = 4  # of small files at once: more would only fight for the interpreter's lock
 _WHOLE = 4  # fetch a whole pack if more than a quarter of it is needed
 
 
@@ -44,6 +46,7 @@ class Restorer:
         self._root = os.fspath(root)
         self._workers = workers
         self._unfinished: set[str] = set()
+        self._writing = threading.Semaphore(_WRITERS)
 
     def restore(
         self,
@@ -79,12 +82,16 @@ class Restorer:
         for entry in todo:
             if entry.kind == LINK:
                 self._make_link(entry)
-        restored = {entry.path: self._as_it_is(entry) for entry in todo}
-        for entry in reversed(todo):  # a folder may not let us in once it has its mode
-            if entry.kind == FOLDER:
-                self._finish(self._at(entry.path), entry)
-                restored[entry.path] = self._as_it_is(entry)
-        return restored
+        folders = [entry for entry in todo if entry.kind == FOLDER]
+        todo.reverse()
+        here: dict[str, Entry] = {}
+        while todo:  # popped one by one: if the caller released them, there are never two of each
+            entry = self._as_it_is(todo.pop())
+            here[entry.path] = entry
+        for entry in reversed(folders):  # a folder may not let us in once it has its mode
+            self._finish(self._at(entry.path), entry)
+            here[entry.path] = self._as_it_is(entry)
+        return here
 
     def _files(
         self,
@@ -118,9 +125,10 @@ class Restorer:
         else:
             ranges = [(p.part.offset, p.part.length) for p in pieces]
             contents = self._store.get_ranges(path, ranges)
-        for piece, content in zip(pieces, contents, strict=True):
-            check_digest(piece.part, content)
-            self._write_small(piece.entry, content)
+        with self._writing:
+            for piece, content in zip(pieces, contents, strict=True):
+                check_digest(piece.part, content)
+                self._write_small(piece.entry, content)
         return needed
 
     def _write_small(self, entry: Entry, content: bytes | memoryview) -> None:
@@ -128,9 +136,12 @@ class Restorer:
         temporary = temporary_name(target)
         with _explained(target):
             try:
-                with open(_create(temporary), "wb", buffering=0) as file:
-                    _write_all(file.fileno(), content, 0)
-                self._finish(temporary, entry)
+                descriptor = _create(temporary)
+                try:
+                    _write_all(descriptor, content, 0)
+                    self._finish(descriptor, entry)
+                finally:
+                    os.close(descriptor)
                 os.replace(temporary, target)
             except BaseException:
                 _remove(temporary)
@@ -155,18 +166,28 @@ class Restorer:
                 os.replace(temporary, target)
                 self._unfinished.remove(temporary)
 
+        # Side by side in one file, writers would wait for each other in the kernel, spinning.
+        turn = threading.Lock()
         start = 0
         for part in entry.parts:
-            workers.submit(self._fetch, part, temporary, start, then=then)
+            workers.submit(self._fetch, part, temporary, start, turn, then=then)
             start += part.length
 
-    def _fetch(self, part: Part, target: str, start: int) -> int:
+    def _fetch(self, part: Part, target: str, start: int, turn: threading.Lock) -> int:
         """Runs in a worker."""
-        if part.object:
-            content = self._store.get(part.object)[part.offset : part.offset + part.length]
-            check_digest(part, content)
-            with _explained(target), open(target, "r+b", buffering=0) as file:
-                _write_all(file.fileno(), content, start)
+        if not part.object:
+            return part.length
+        digest = hashlib.sha256()
+        at = -part.offset  # where the piece lies, seen from the beginning of the part
+        with _explained(target), open(target, "r+b", buffering=0) as file:
+            for piece in self._store.stream(part.object):
+                content = piece[max(0, -at) : max(0, part.length - at)]
+                digest.update(content)
+                with turn:
+                    _write_all(file.fileno(), content, start + max(0, at))
+                at += len(piece)
+        if at < part.length or digest.hexdigest() != part.digest:
+            raise _damaged(part)
         return part.length
 
     def _make_folder(self, path: str) -> None:
@@ -192,7 +213,7 @@ class Restorer:
             os.symlink(entry.target, temporary)
             os.replace(temporary, target)
 
-    def _finish(self, path: str, entry: Entry) -> None:
+    def _finish(self, path: str | int, entry: Entry) -> None:
         os.chmod(path, entry.mode)
         os.utime(path, ns=(entry.mtime, entry.mtime))
 
@@ -207,10 +228,14 @@ class Restorer:
 def check_digest(part: Part, content: bytes | memoryview) -> None:
     """Raise IntegrityError unless this is what the part says."""
     if len(content) != part.length or hashlib.sha256(content).hexdigest() != part.digest:
-        raise IntegrityError(
-            f"{part.object} in the store is damaged: it is not what was written",
-            hint="Nothing was restored from it. Pull again to rule out a passing fault.",
-        )
+        raise _damaged(part)
+
+
+def _damaged(part: Part) -> IntegrityError:
+    return IntegrityError(
+        f"{part.object} in the store is damaged: it is not what was written",
+        hint="Nothing was restored from it. Pull again to rule out a passing fault.",
+    )
 
 
 def temporary_name(target: str) -> str:

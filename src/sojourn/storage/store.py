@@ -43,6 +43,7 @@ _REQUEST_TIMEOUT = "60s"
 _DELETED_AT_ONCE = 500
 _OUTSIDE = re.compile(r"range was invalid|Invalid range")
 _STATUS = re.compile(r"status code: (?P<status>\d{3})")
+_STREAMED_AT_ONCE = 256 << 10  # larger ones cost the allocator fresh pages, again and again
 
 Buffer = bytes | bytearray | memoryview
 
@@ -68,6 +69,9 @@ class Store(Protocol):
 
     def get(self, path: str) -> memoryview:
         """The whole object. Absent: raises NotFound."""
+
+    def stream(self, path: str) -> Iterator[memoryview]:
+        """The whole object, in pieces of some hundred KiB as they come. Absent: raises NotFound."""
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         """Some (start, length) parts of an object. Absent: raises NotFound.
@@ -124,6 +128,11 @@ class ObstoreStore:
     def get(self, path: str) -> memoryview:
         with _translated(path):
             return memoryview(obstore.get(self._backend, path).bytes())
+
+    def stream(self, path: str) -> Iterator[memoryview]:
+        with _translated(path):
+            for piece in obstore.get(self._backend, path).stream(_STREAMED_AT_ONCE):
+                yield memoryview(piece)
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         with _translated(path):

