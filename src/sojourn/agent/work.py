@@ -151,7 +151,9 @@ class _Attempt:
             return self._preempted()
         except CannotStart as error:
             return replace(self._failed(str(error)), exit_code=error.code)
-        except (IntegrityError, QuotaError, OSError) as error:
+        except (IntegrityError, QuotaError) as error:
+            return self._failed(f"the machine could not be prepared: {error.message}")
+        except OSError as error:
             return self._failed(f"the machine could not be prepared: {error}")
         except Transient:
             if time.monotonic() > self._deadline:

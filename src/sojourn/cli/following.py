@@ -44,7 +44,6 @@ def _detached(session: Session, handle: Handle) -> None:
     from sojourn import api
 
     session.renderer.close()
-    seen = session.interrupts
     session.renew()
     session.ctx.note(
         f"Detaching from {handle.id}, which goes on. "
@@ -53,7 +52,7 @@ def _detached(session: Session, handle: Handle) -> None:
     give_up = time.monotonic() + _SECOND_CHANCE
     while time.monotonic() < give_up:
         time.sleep(0.05)
-        if session.interrupts > seen:
+        if session.interrupts > 1:  # also if the second came right after the first
             session.interrupts = 0
             session.renew()
             api.get(handle.id, ctx=session.ctx).stop()

@@ -122,6 +122,7 @@ def test_a_machine_whose_disk_is_too_small(world: World, tiny_disk: Path) -> Non
     assert report.outcome is Outcome.FAILED
     assert report.reason.startswith("the machine could not be prepared: ")
     assert "o space" in report.reason
+    assert "\n" not in report.reason, "it stands in tables"
 
 
 def test_a_script_that_fills_the_disk(world: World, tiny_disk: Path) -> None:

@@ -29,7 +29,9 @@ def list_(as_json: bool) -> None:
             except NotFound:
                 continue  # deleted meanwhile
             except SojournError as error:
-                status = Status(State.QUEUED, f"its state cannot be read: {error}", None, ())
+                status = Status(
+                    State.QUEUED, f"its state cannot be read: {error.message}", None, ()
+                )
             session.renderer.result(status_row(handle, status), "")
             rows.append((handle.id, str(status.state), handle.cloud, status.reason))
         if not as_json:

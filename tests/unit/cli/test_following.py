@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sojourn import api
+from sojourn.cli.following import exit_code, followed
+from sojourn.cli.render import PlainRenderer
+from sojourn.cli.session import Session
+from sojourn.core.errors import Cancelled
+from sojourn.core.events import LogLine
+from sojourn.core.status import State, Status
+
+
+class _Handle:
+    id = "tpi-x"
+    stopped = 0
+
+    def logs(self, **_: Any) -> Iterator[LogLine]:
+        yield LogLine(0, 1, "t", "line")
+        raise Cancelled
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+def test_a_second_ctrl_c_right_after_the_first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    handle: Any = _Handle()
+    monkeypatch.setattr(api, "get", lambda id, ctx: handle)
+    session = Session(PlainRenderer(ranks=False, timestamps=False))
+    session.on_signal(2, None)
+    session.on_signal(2, None)
+    with pytest.raises(Cancelled, match="Stopped"):
+        followed(session, handle)
+    assert handle.stopped == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "expected"),
+    [
+        (State.SUCCEEDED, 0, 0),
+        (State.FAILED, 3, 3),
+        (State.FAILED, None, 1),
+        (State.TIMED_OUT, 143, 124),
+        (State.STOPPED, None, 130),
+    ],
+)
+def test_exit_codes(state: State, code: int | None, expected: int) -> None:
+    assert exit_code(Status(state, "", code, ())) == expected
