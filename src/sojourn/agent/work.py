@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -180,6 +181,8 @@ class _Attempt:
         if manifest is None:
             pushed = newest(self._store, layout.WORKDIR)
             manifest = pushed[1] if pushed else Manifest()
+        if self._workdir.exists():  # of an agent that died on this very machine
+            shutil.rmtree(self._workdir)
         self._workdir.mkdir(parents=True)
         entries = Restorer(self._store, self._workdir, workers=2).restore(
             ctx, manifest.entries.values(), manifest.objects

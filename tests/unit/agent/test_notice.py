@@ -96,6 +96,21 @@ def test_the_next_machine_goes_on_where_a_dead_one_was(world: World) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def test_an_agent_that_is_started_again_on_its_machine(world: World) -> None:
+    world.task("ls; [ $SOJOURN_ATTEMPT = 2 ] && exit; touch half-written; sleep 60", {"a": "b"})
+    world.follow()
+    first = world.agent("m1", snapshot_every=60)
+    eventually(lambda: world.printed() == "a\n")
+    first.process.kill()
+    first.wait()
+    for pid in marked(world.mark):
+        os.kill(pid, signal.SIGKILL)
+    (world.folder / "m1" / "workdir" / "junk").touch()
+    assert world.agent("m1", dead=("m1",)).wait() == 0
+    assert "junk" not in world.printed()
+    assert world.reports()[-1].outcome is Outcome.SUCCEEDED
+
+
 def test_a_machine_that_is_only_silent_is_given_time(world: World) -> None:
     world.task("true")
     assert world.store.put_new(layout.attempt_path(0, 1), b'{"machine": "silent"}')

@@ -28,7 +28,7 @@ class _Handle:
 
 def test_a_second_ctrl_c_right_after_the_first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     handle: Any = _Handle()
-    monkeypatch.setattr(api, "get", lambda id, ctx: handle)
+    monkeypatch.setattr(api, "get", lambda *_, **__: handle)
     session = Session(PlainRenderer(ranks=False, timestamps=False))
     session.on_signal(2, None)
     session.on_signal(2, None)
