@@ -44,12 +44,13 @@ class StoreData:
 
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
         text = json.dumps({"format": _FORMAT, "task": task.to_dict()}, sort_keys=True).encode()
-        self._store.put_new(layout.ENVIRONMENT, json.dumps(environment).encode())
         if not self._store.put_new(layout.TASK, text) and _differs(self.load(ctx), task):
             raise Conflict(
                 "A task of this id exists already, and it is another one",
                 hint="Delete it first, or choose another name.",
             )
+        # Last, so that another task keeps its own; a repeat brings the newest values.
+        self._store.put(layout.ENVIRONMENT, json.dumps(environment).encode())
 
     def load(self, ctx: Context) -> Task:
         return load_task(self._store)
@@ -64,6 +65,8 @@ class StoreData:
                 )
             ctx.warn(f"{path} is not uploaded: {reason}")
 
+        if not workdir.is_dir():
+            raise InvalidInput("storage.workdir", f"{workdir} is not a folder")
         writer = SnapshotWriter(self._store, layout.WORKDIR)
         before = newest(self._store, layout.WORKDIR)
         if before:

@@ -96,11 +96,17 @@ class Leases:
             return not _read_report(self._store, report.path).outcome.final
         if _read_machine(self._store, last.path) in self._dead:
             why = "the machine was lost"
-        elif self._clock() - last.modified > self._ttl:
+        elif self._silence(last) > self._ttl:
             why = "the machine fell silent"
         else:
             return False
         return self.report(Report(rank, attempt, Outcome.LOST, why, ended=utc_now()))
+
+    def _silence(self, last: ObjectInfo) -> timedelta:
+        """How long it was not renewed; looked at after the clock, so that no wait counts."""
+        now = self._clock()
+        info = self._store.head(last.path) or last
+        return now - info.modified
 
     def _clock(self) -> datetime:
         """The time by the store's clock: that of this machine may be wrong."""

@@ -40,21 +40,13 @@ class LogWriter:
 
     def append(self, data: bytes) -> None:
         """Take what the script printed; waits while too much is not written yet."""
-        stamp = utc_now().encode()
-        *lines, rest = (self._open + data).split(b"\n")
-        records = bytearray()
-        for line in lines:
-            while len(line) > _LINE:
-                records += stamp + _PARTIAL + line[:_LINE] + b"\n"
-                line = line[_LINE:]
-            records += stamp + _COMPLETE + line + b"\n"
-        while len(rest) > _LINE:
-            records += stamp + _PARTIAL + rest[:_LINE] + b"\n"
-            rest = rest[_LINE:]
         with self._changed:
             self._changed.wait_for(lambda: len(self._buffer) < _BUFFER)
-            self._buffer += records
-            self._open = rest
+            stamp = utc_now().encode()
+            *lines, rest = (self._open + data).split(b"\n")
+            for line in lines:
+                self._add(stamp, _COMPLETE, self._cut(stamp, line))
+            self._open = self._cut(stamp, rest)
             self._changed.notify_all()
 
     @property
@@ -79,29 +71,46 @@ class LogWriter:
             self._closed = True
             self._changed.notify_all()
 
-    def flush(self) -> bool:
+    def flush(self, *, last: bool = False) -> bool:
         """Write what was printed so far, an unfinished line included; False if nothing was.
 
-        If the store fails, nothing is lost: the next flush writes the very same segment first,
-        because the store may have it already and a reader may have seen it.
+        A character of which only the beginning was printed waits for its end, unless it is the
+        `last` flush. If the store fails, nothing is lost: the next flush writes the very same
+        segment first, because the store may have it already and a reader may have seen it.
         """
         with self._flushing:
-            if not self._pending:
-                self._pending = self._take()
-            if not self._pending:
-                return False
-            path = layout.segment_path(self._rank, self._attempt, self.segments + 1)
-            self._store.put(path, self._pending)
-            self.segments += 1
-            self._pending = b""
-            return True
+            resumed = self._write_pending()
+            self._pending = self._take(last)
+            return self._write_pending() or resumed
 
-    def _take(self) -> bytes:
+    def _write_pending(self) -> bool:
+        if not self._pending:
+            return False
+        path = layout.segment_path(self._rank, self._attempt, self.segments + 1)
+        self._store.put(path, self._pending)
+        self.segments += 1
+        self._pending = b""
+        return True
+
+    def _add(self, stamp: bytes, kind: bytes, text: bytes) -> None:
+        self._buffer += stamp + kind + text + b"\n"
+
+    def _cut(self, stamp: bytes, line: bytes) -> bytes:
+        """Add the beginning of a line that is too long; gives its end."""
+        start = 0
+        while len(line) - start > _LINE:
+            piece = line[start : start + _LINE]
+            cut = _utf8_cut(piece)
+            self._add(stamp, _PARTIAL, piece[:cut])
+            start += cut
+        return line[start:]
+
+    def _take(self, last: bool) -> bytes:
         with self._changed:
-            cut = _utf8_cut(self._open)
+            cut = len(self._open) if last else _utf8_cut(self._open)
             line, self._open = self._open[:cut], self._open[cut:]
             if line:
-                self._buffer += utc_now().encode() + _PARTIAL + line + b"\n"
+                self._add(utc_now().encode(), _PARTIAL, line)
             taken = bytes(self._buffer)
             self._buffer.clear()
             self._changed.notify_all()

@@ -8,6 +8,7 @@ trusted: `decode` refuses everything that could write outside the folder that is
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import re
 import zlib
@@ -21,10 +22,11 @@ __all__ = ["FILE", "FOLDER", "LINK", "Entry", "Manifest", "Part", "decode", "enc
 
 FILE, FOLDER, LINK = "f", "d", "l"
 _FORMAT = 1
-_OBJECT = re.compile(r"(?:workdir|ranks/\d+/data/\d+)/objects/(?P<digest>[0-9a-f]{64})")
+_OBJECT = re.compile(r"(?:workdir|ranks/[0-9]+/data/[0-9]+)/objects/[0-9a-f]{64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_BAD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|\0")
+_BAD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")
 _PIECE = 1 << 20
+_MOST = 1 << 62  # more than any size or time that a file system knows
 
 
 class Part(NamedTuple):
@@ -106,11 +108,22 @@ def _grouped(lines: Iterable[str]) -> Iterator[bytes]:
     yield ("\n".join(group) + "\n").encode()
 
 
+_UNREADABLE = (
+    zlib.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+
+
 def decode(data: bytes | memoryview) -> Manifest:
     """Read a manifest; one that is damaged or would do harm raises IntegrityError."""
     try:
         return _decode(data)
-    except (zlib.error, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise _refused(f"it cannot be read ({error})") from error
 
 
@@ -130,7 +143,8 @@ def _decode(data: bytes | memoryview) -> Manifest:
             tail = row
             break
         rows.append(row)
-    if tail is None or tail["entries"] != len(rows):
+    # What follows the tail is looked at as well: the checksum is at the very end.
+    if tail is None or tail["entries"] != len(rows) or next(lines, None) is not None:
         raise _refused("it is cut off")
     table = [(str(path), int(size)) for path, size in tail["objects"]]
     for path, _ in table:
@@ -151,7 +165,7 @@ def _decompressed(data: bytes | memoryview) -> Iterator[bytes]:
     for start in range(0, len(data), _PIECE):
         *lines, rest = (rest + unpacker.decompress(data[start : start + _PIECE])).split(b"\n")
         yield from lines
-    if not unpacker.eof or rest:
+    if not unpacker.eof or unpacker.unused_data or rest:
         raise _refused("it is cut off")
 
 
@@ -187,7 +201,7 @@ def _part(part: list[Any], table: list[tuple[str, int]]) -> Part:
 
 def _check(entry: Entry, entries: dict[str, Entry]) -> None:
     path = entry.path
-    if not path or _BAD_PATH.search(path):
+    if not path or _BAD_PATH.search(path) or not _is_name(path):
         raise _refused(f"it has a path that leads elsewhere: {path!r}")
     if path in entries:
         raise _refused(f"it has {path!r} twice")
@@ -195,12 +209,21 @@ def _check(entry: Entry, entries: dict[str, Entry]) -> None:
     if parent and (parent not in entries or entries[parent].kind != FOLDER):
         raise _refused(f"{path!r} is in something that is not a folder")
     if entry.kind == LINK:
-        if not isinstance(entry.target, str) or not safe_target(path, entry.target):
+        if not safe_target(path, entry.target) or not _is_name(entry.target):
             raise _refused(f"the symlink {path!r} leads outside, to {entry.target!r}")
     elif entry.kind not in (FILE, FOLDER):
         raise _refused(f"{path!r} is of an unknown kind")
-    if (entry.size if entry.kind == FILE else 0) != sum(part.length for part in entry.parts):
+    if entry.size != sum(part.length for part in entry.parts):
         raise _refused(f"the parts of {path!r} do not add up to its size")
+    if entry.kind != FILE and entry.parts:
+        raise _refused(f"{path!r} has a content, and is not a file")
+    if max(entry.size, abs(entry.mtime)) > _MOST:
+        raise _refused(f"the size or the time of {path!r} is impossible")
+
+
+def _is_name(path: str) -> bool:
+    """Whether a file system can hold this name, and would give back the very same."""
+    return path.isascii() or os.fsdecode(os.fsencode(path)) == path
 
 
 def safe_target(path: str, target: str) -> bool:

@@ -47,7 +47,7 @@ def newest_of_rank(store: Store, rank: int) -> Manifest | None:
             return decode(store.get(max(manifests, key=layout.numbers)))
         except NotFound:
             continue  # swept meanwhile: there is a newer one
-    return None
+    raise Transient(f"The snapshots of rank {rank} changed too fast to be read", hint="Try again.")
 
 
 @dataclass
@@ -94,7 +94,7 @@ def _pull(
 
 
 class _Selection:
-    """Which paths come home."""
+    """Which entries come home."""
 
     def __init__(self, output: str, filters: Filters) -> None:
         self._output = posixpath.normpath(output)
@@ -104,7 +104,7 @@ class _Selection:
         path = entry.path
         if self._output != "." and not f"{path}/".startswith(f"{self._output}/"):
             # The folders above the output are needed as well, to put it into.
-            return self._output.startswith(f"{path}/")
+            return entry.kind == FOLDER and self._output.startswith(f"{path}/")
         return not self._filters.covers(path, folder=entry.kind == FOLDER)
 
 
@@ -138,12 +138,13 @@ def _join(
 
 
 def _untouched(entry: Entry, base: Mapping[str, Entry]) -> bool:
+    """Whether a rank left it as it was pushed; of a folder, what is in it would tell."""
     pushed = base.get(entry.path)
-    return pushed is not None and entry.same_content(pushed)
+    return pushed is not None and entry.kind != FOLDER and entry.same_content(pushed)
 
 
 def _under(renamed: dict[str, str], path: str) -> str:
-    for folder, name in renamed.items():
+    for folder, name in reversed(renamed.items()):  # the innermost
         if path.startswith(f"{folder}/"):
             return name + path[len(folder) :]
     return path

@@ -11,7 +11,8 @@ import errno
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -65,17 +66,27 @@ class Upload:
         path = self._usable.get(digest)
         if path is None:
             path = f"{self._prefix}/{digest}"
-            self._store.put(path, data)
+            with self._listed_again_on_error():
+                self._store.put(path, data)
             self.stored[path] = len(data)
             self._usable[digest] = path
         return Part(path, 0, len(data), digest)
 
     def drop(self, paths: list[str]) -> None:
         """Remove objects that no snapshot uses."""
-        if paths:
+        for path in paths:
+            del self.stored[path]
+        with self._listed_again_on_error():
             self._store.delete(paths)
-            for path in paths:
-                del self.stored[path]
+
+    @contextmanager
+    def _listed_again_on_error(self) -> Iterator[None]:
+        """A call that failed may have done its work all the same, wholly or in part."""
+        try:
+            yield
+        except BaseException:
+            self._listed = False
+            raise
 
 
 @dataclass
@@ -107,14 +118,15 @@ class Reader:
         self._progress = progress
         try:
             for attempt in range(_TRIES):
+                self._heat = 0.0
                 for path in paths:
                     self._read(path)
                 self._close_pack()
                 self._workers.drain()
                 paths, self._again = self._again, []
-                if not paths:
+                if not paths or attempt == _TRIES - 1:
                     break
-                self._ctx.sleep(_FIRST_PAUSE * 2**attempt)
+                self._ctx.sleep(max(_FIRST_PAUSE * 2**attempt, self._heat))
         finally:
             self._workers.settle()
             for descriptor in self._open:
@@ -129,7 +141,7 @@ class Reader:
             self._readings.vanished.append(path)
             return
         except OSError as error:
-            if error.errno == errno.ELOOP:  # a symlink took its place
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):  # something else took its place
                 self._readings.vanished.append(path)
             else:
                 self._readings.unreadable[path] = os.strerror(error.errno or 0)
@@ -138,7 +150,8 @@ class Reader:
         entry = entry_of(path, os.fstat(descriptor))
         if entry is None or entry.kind != FILE:
             self._readings.vanished.append(path)
-        elif _hot(entry):
+        elif heat := _heat(entry):
+            self._heat = max(self._heat, heat)
             self._again.append(path)
         elif entry.size >= SMALL:
             self._read_large(entry, descriptor)
@@ -246,10 +259,11 @@ def _changed(entry: Entry, descriptor: int) -> bool:
     return (entry.size, entry.mtime, entry.ctime) != now
 
 
-def _hot(entry: Entry) -> bool:
-    coarse = entry.ctime % 1_000_000_000 == 0
+def _heat(entry: Entry) -> float:
+    """Seconds until its time can be trusted; 0 if it is cool, or from the future."""
+    cool = _COOL_COARSE if entry.ctime % 1_000_000_000 == 0 else _COOL
     age = time.time_ns() - entry.ctime
-    return 0 <= age < (_COOL_COARSE if coarse else _COOL)
+    return (cool - age) / 1e9 if 0 <= age < cool else 0.0
 
 
 def _is_hole(descriptor: int, start: int, length: int) -> bool:

@@ -79,10 +79,12 @@ class Restorer:
         for entry in todo:
             if entry.kind == LINK:
                 self._make_link(entry)
-        for entry in reversed(todo):
+        restored = {entry.path: self._as_it_is(entry) for entry in todo}
+        for entry in reversed(todo):  # a folder may not let us in once it has its mode
             if entry.kind == FOLDER:
                 self._finish(self._at(entry.path), entry)
-        return {entry.path: self._as_it_is(entry) for entry in todo}
+                restored[entry.path] = self._as_it_is(entry)
+        return restored
 
     def _files(
         self,
@@ -125,9 +127,8 @@ class Restorer:
         target = self._at(entry.path)
         temporary = temporary_name(target)
         with _explained(target):
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
             try:
-                with open(descriptor, "wb", buffering=0) as file:
+                with open(_create(temporary), "wb", buffering=0) as file:
                     _write_all(file.fileno(), content, 0)
                 self._finish(temporary, entry)
                 os.replace(temporary, target)
@@ -141,8 +142,7 @@ class Restorer:
         temporary = temporary_name(target)
         self._unfinished.add(temporary)
         with _explained(target):
-            _remove(temporary)
-            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(_create(temporary))
             os.truncate(temporary, entry.size)
         left = len(entry.parts)
 
@@ -220,6 +220,16 @@ def temporary_name(target: str) -> str:
     return f"{folder}/.sojourn-{token}.part"
 
 
+def _create(temporary: str) -> int:
+    """A new file that only we can read; what a former try left is removed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(temporary, flags, 0o600)
+    except FileExistsError:
+        _remove(temporary)
+        return os.open(temporary, flags, 0o600)
+
+
 def _write_all(descriptor: int, content: bytes | memoryview, start: int) -> None:
     view = memoryview(content)
     while view:
@@ -239,9 +249,9 @@ def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         raise QuotaError(
-            f"No space is left on the disk for {path}",
+            f"The disk has no room for {path}: {os.strerror(error.errno)}",
             hint="Free some space and try again; what is complete is not fetched twice.",
         ) from error

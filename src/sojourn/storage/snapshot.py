@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sojourn.core.context import Context
-from sojourn.core.errors import Conflict, NotFound
+from sojourn.core.errors import Conflict, NotFound, Transient
 from sojourn.core.filters import Filters
 from sojourn.core.interfaces import Ignore
 from sojourn.storage import layout
@@ -42,7 +42,7 @@ def newest(store: Store, line: str) -> tuple[int, Manifest] | None:
             return layout.numbers(found[-1].path)[-1], decode(store.get(found[-1].path))
         except NotFound:
             continue  # swept meanwhile: there is a newer one
-    return None
+    raise Transient(f"The snapshots of {line} changed too fast to be read", hint="Try again.")
 
 
 class SnapshotWriter:
@@ -60,6 +60,7 @@ class SnapshotWriter:
         self._last = Manifest()
         self._begun = False
         self._number = 0
+        self._pending: Manifest | None = None  # one on its way
         self._written: dict[int, frozenset[str]] = {}
         self._upload = Upload(store, layout.objects_prefix(line))
 
@@ -68,6 +69,9 @@ class SnapshotWriter:
         self._last = start
         self._begun = True
         self._number = number
+        self._pending = None
+        self._written = {number: frozenset(start.objects)} if number else {}
+        self._upload = Upload(self._store, layout.objects_prefix(self._line))
 
     def take(
         self,
@@ -82,8 +86,9 @@ class SnapshotWriter:
         """Store the folder as it is now; False if it is as it was in the last snapshot.
 
         A file that keeps changing while it is read stays as it was in the snapshot before, if it
-        was there, and `skipped` is told.
+        was there, and `skipped` is told. If the store fails, the next call goes on from there.
         """
+        resumed = self._write_pending()
         self._bring_home(ctx)
         entries = scan(root, filters, ignore, skipped)
         wasteful = self._wasteful()
@@ -96,7 +101,7 @@ class SnapshotWriter:
             self._settle(self._read(ctx, root, todo, step), entries, skipped)
         if self._begun and _same(entries, self._last.entries):
             self._last.entries = entries  # for their inodes
-            return False
+            return resumed
         self._write(entries)
         return True
 
@@ -105,7 +110,10 @@ class SnapshotWriter:
         for number in sorted(self._written)[:-_KEPT]:
             self._store.delete([layout.snapshot_path(self._line, number)])
             del self._written[number]
-        used = frozenset[str]().union(*self._written.values())
+        # What was brought home, or is on its way, is in no snapshot yet.
+        used = frozenset(self._last.objects).union(
+            *self._written.values(), self._pending.objects if self._pending else ()
+        )
         self._upload.drop([path for path in self._upload.stored if path not in used])
 
     def _known(self, entry: Entry, entries: dict[str, Entry], wasteful: set[str]) -> bool:
@@ -153,20 +161,35 @@ class SnapshotWriter:
     def _write(self, entries: dict[str, Entry]) -> None:
         sizes = self._upload.stored | self._last.objects
         used = dict.fromkeys(p.object for e in entries.values() for p in e.parts if p.object)
-        manifest = Manifest(entries, {path: sizes[path] for path in used})
+        self._pending = Manifest(entries, {path: sizes[path] for path in used})
+        self._write_pending()
+
+    def _write_pending(self) -> bool:
+        """Write the manifest that is on its way; False if there is none.
+
+        If the store fails, the very same is written again, because the store may have it.
+        """
+        manifest = self._pending
+        if manifest is None:
+            return False
         number = self._number + 1
-        if not self._store.put_new(layout.snapshot_path(self._line, number), encode(manifest)):
+        won = self._store.put_new(layout.snapshot_path(self._line, number), encode(manifest))
+        self._pending = None
+        if not won:
             raise Conflict(
                 f"Somebody else wrote snapshot {number} of {self._line}",
                 hint="Only one writer may store a folder at a time; try again.",
             )
-        self.begin(manifest, number)
-        self._written[number] = frozenset(used)
+        self._last = manifest
+        self._begun = True
+        self._number = number
+        self._written[number] = frozenset(manifest.objects)
+        return True
 
     def _bring_home(self, ctx: Context) -> None:
         """Copy what the last snapshot uses of former attempts into this line, within the store."""
         homes = {layout.objects_prefix(self._line), layout.objects_prefix(self._base)}
-        foreign = [path for path in self._last.objects if path.rpartition("/")[0] not in homes]
+        foreign = {path for path in self._last.objects if path.rpartition("/")[0] not in homes}
         if not foreign:
             return
         moved: dict[str, str] = {}

@@ -6,6 +6,7 @@ obstore's exceptions stop here. Every call is retried and has a timeout, both by
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,14 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, from_url
 
-from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
+from sojourn.core.errors import (
+    AuthError,
+    IntegrityError,
+    NotFound,
+    QuotaError,
+    SojournError,
+    Transient,
+)
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -33,6 +41,8 @@ __all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store"]
 _RETRY_FOR = timedelta(seconds=120)
 _REQUEST_TIMEOUT = "60s"
 _DELETED_AT_ONCE = 500
+_OUTSIDE = re.compile(r"range was invalid|Invalid range")
+_STATUS = re.compile(r"status code: (?P<status>\d{3})")
 
 Buffer = bytes | bytearray | memoryview
 
@@ -60,7 +70,10 @@ class Store(Protocol):
         """The whole object. Absent: raises NotFound."""
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-        """Some (start, length) parts of an object. Absent: raises NotFound."""
+        """Some (start, length) parts of an object. Absent: raises NotFound.
+
+        A part that lies outside of the object raises IntegrityError.
+        """
 
     def put(self, path: str, data: Buffer) -> None:
         """Write an object at once and wholly; one that is there is replaced."""
@@ -88,7 +101,10 @@ class Store(Protocol):
 def open_store(address: StoreAddress) -> Store:
     """Open a store; a folder must exist."""
     if address.url.startswith("file://"):
-        return ObstoreStore(LocalStore(Path(address.url.removeprefix("file://"))))
+        folder = Path(address.url.removeprefix("file://"))
+        if not folder.is_dir():
+            raise NotFound(f"There is no store: {folder} is not a folder")
+        return ObstoreStore(LocalStore(folder))
     options: dict[str, Any] = {
         "client_options": {"timeout": _REQUEST_TIMEOUT},
         "retry_config": {"retry_timeout": _RETRY_FOR},
@@ -175,21 +191,34 @@ class ObstoreStore:
 def _translated(path: str) -> Iterator[None]:
     try:
         yield
-    except (FileNotFoundError, NotFoundError) as error:
-        raise NotFound(f"{path} is not in the store") from error
-    except (PermissionDeniedError, PermissionError, UnauthenticatedError) as error:
-        raise AuthError(
-            f"The store refused access to {path}: {_first_line(error)}",
-            hint="Check the credentials and what they may do with this store.",
-        ) from error
     except AlreadyExistsError:
         raise
     except (BaseError, OSError) as error:
-        raise _other(path, error) from error
+        raise _ours(path, error) from error
 
 
-def _other(path: str, error: Exception) -> SojournError:
+def _ours(path: str, error: Exception) -> SojournError:
     text = str(error)
+    found = _STATUS.search(text)  # a listing that is refused has no exception of its own
+    status = found["status"] if found else ""
+    if (
+        isinstance(error, FileNotFoundError | NotFoundError)
+        or status == "404"
+        or "Not a directory" in text  # of a folder: below an object there is nothing
+    ):
+        return NotFound(f"{path or 'It'} is not in the store")
+    if isinstance(
+        error, PermissionDeniedError | PermissionError | UnauthenticatedError
+    ) or status in ("401", "403"):
+        return AuthError(
+            f"The store refused access to {path}: {_first_line(error)}",
+            hint="Check the credentials and what they may do with this store.",
+        )
+    if status == "416" or _OUTSIDE.search(text):
+        return IntegrityError(
+            f"{path} in the store is damaged: it is shorter than what was written",
+            hint="Nothing was restored from it.",
+        )
     if "No space left" in text or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
         return QuotaError(
             f"No space is left in the store for {path}",

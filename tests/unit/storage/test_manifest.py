@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sojourn.core.errors import IntegrityError
+from sojourn.storage.manifest import FILE, Entry, Manifest, Part, decode, encode, safe_target
+from tests.support.manifests import (
+    CONTENT,
+    DIGEST,
+    GOOD_OBJECT,
+    file_row,
+    folder_row,
+    link_row,
+    raw_manifest,
+)
+
+HUGE = 10**30
+OTHER = "0" * 64
+
+names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(st.lists(names.filter(lambda name: name not in (".", "..")), unique=True))
+def test_manifests_come_back_as_they_were(found: list[str]) -> None:
+    part = Part(GOOD_OBJECT, 0, len(CONTENT), DIGEST)
+    hole = Part("", 0, 3, "")
+    entries = {
+        name: Entry(name, FILE, 0o640, -5, len(CONTENT) + 3, (hole, part), "", 7, 9)
+        for name in found
+    }
+    manifest = Manifest(entries, {GOOD_OBJECT: len(CONTENT)})
+    again = decode(encode(manifest))
+    assert again == manifest
+    assert list(again.entries) == found
+    assert manifest.size == 10 * len(found)
+
+
+def test_more_entries_than_one_group_come_back() -> None:
+    entries = {str(n): Entry(str(n), FILE, 0o644, n) for n in range(2001)}
+    assert decode(encode(Manifest(entries))).entries == entries
+
+
+def test_an_empty_manifest_comes_back() -> None:
+    assert decode(encode(Manifest())) == Manifest()
+
+
+def test_the_handmade_manifest_is_fine_as_long_as_nothing_is_wrong_with_it() -> None:
+    rows = [
+        folder_row("a"),
+        file_row("a/f"),
+        link_row("a/l", "../a/f"),
+        file_row("g\n"),
+        file_row("\n"),
+        file_row("..\n"),
+        file_row("..."),
+        file_row("a/\udcff"),
+    ]
+    assert len(decode(raw_manifest(rows)).entries) == len(rows)
+
+
+BAD_PATHS = (
+    "",
+    ".",
+    "..",
+    "/",
+    "/etc/passwd",
+    "../x",
+    "a/../../x",
+    "a/../x",
+    "a/..",
+    "a//x",
+    "a/./x",
+    "a/",
+    "./a",
+    "a/x\0y",
+    "a/\ud800",
+    "\udcc3\udca9",  # another spelling of é
+)
+
+
+@pytest.mark.parametrize("path", BAD_PATHS)
+@pytest.mark.parametrize("row", [file_row, folder_row, lambda path: link_row(path, "a")])
+def test_paths_that_lead_elsewhere_are_refused(path: str, row: Any) -> None:
+    with pytest.raises(IntegrityError):
+        decode(raw_manifest([folder_row("a"), row(path)]))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [file_row("a/x")],
+        [file_row("a"), file_row("a/x")],
+        [link_row("a", "b"), file_row("a/x")],
+        [link_row("a", "."), folder_row("a/b"), file_row("a/b/x")],
+        [file_row("a/x"), folder_row("a")],
+        [file_row("a"), file_row("a")],
+        [link_row("a", "b"), folder_row("a"), file_row("a/x")],
+        [folder_row("a"), link_row("a", "b")],
+    ],
+    ids=[
+        "no folder",
+        "below a file",
+        "below a symlink",
+        "deep below a symlink",
+        "before its folder",
+        "twice",
+        "a symlink, then a folder",
+        "a folder, then a symlink",
+    ],
+)
+def test_entries_that_are_not_in_a_folder_of_their_own_are_refused(rows: list[Any]) -> None:
+    with pytest.raises(IntegrityError):
+        decode(raw_manifest(rows))
+
+
+BAD_TARGETS = (
+    "/etc/passwd",
+    "/",
+    "..",
+    "../..",
+    "../../x",
+    "../../../x",
+    "a/..",
+    "a/../..",
+    "a/../../x",
+    "../a/../../x",
+    "./../..",
+    "..//..",
+    "",
+    "a\0",
+    "a\ud800",
+)
+
+
+@pytest.mark.parametrize("target", BAD_TARGETS)
+def test_symlinks_that_leave_are_refused(target: str) -> None:
+    if target == "..":
+        rows = [link_row("link", target)]
+    else:
+        rows = [folder_row("a"), link_row("a/link", target)]
+    with pytest.raises(IntegrityError):
+        decode(raw_manifest(rows))
+
+
+@pytest.mark.parametrize("target", ["x", "../x", "..", ".", "./x", "../b/x", "..//x", "...", "..x"])
+def test_symlinks_that_stay_are_accepted(target: str) -> None:
+    assert safe_target("a/link", target)
+    decode(raw_manifest([folder_row("a"), link_row("a/link", target)]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"parts": [[0, 1, len(CONTENT), DIGEST]]},
+        {"parts": [[0, -1, len(CONTENT), DIGEST]]},
+        {"parts": [[0, 0, -1, DIGEST]], "size": -1},
+        {"parts": [[0, 0, 0, DIGEST]], "size": 0},
+        {"parts": [[0, 0, HUGE, DIGEST]], "size": HUGE},
+        {"parts": [[-1, 0, HUGE, ""]], "size": HUGE},
+        {"parts": [[-1, 0, -3, ""]], "size": -3},
+        {"parts": [[-1, 0, 0, ""]], "size": 0},
+        {"parts": [[-1, 5, 3, ""]], "size": 3},
+        {"parts": [[-1, 0, 3, DIGEST]], "size": 3},
+        {"parts": [[-2, 0, len(CONTENT), DIGEST]]},
+        {"parts": [[1, 0, len(CONTENT), DIGEST]]},
+        {"parts": [[0, 0, len(CONTENT), ""]]},
+        {"parts": [[0, 0, len(CONTENT), DIGEST.upper()]]},
+        {"parts": [[0, 0, len(CONTENT), None]]},
+        {"parts": [[0, 0, len(CONTENT)]]},
+        {"parts": []},
+        {"parts": None},
+        {"parts": [[0, 0, 1e400, DIGEST]]},
+        {"size": HUGE},
+        {"size": -1},
+        {"size": "x"},
+        {"size": 1e400},
+        {"mtime": HUGE},
+        {"mtime": -HUGE},
+        {"mtime": None},
+        {"kind": "x"},
+        {"kind": "d"},
+        {"kind": "l", "target": "a"},
+        {"kind": "d", "parts": []},
+        {"kind": "l", "target": "a", "parts": []},
+        {"kind": "l", "target": 5, "size": 0, "parts": []},
+        {"kind": ["f"]},
+        {"path": 5},
+        {"path": None},
+        {"path": ["a"]},
+    ],
+    ids=repr,
+)
+def test_impossible_entries_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(IntegrityError):
+        decode(raw_manifest([file_row(**({"path": "f"} | change))]))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"../other/objects/{DIGEST}",
+        f"workdir/objects/../../objects/{DIGEST}",
+        f"/workdir/objects/{DIGEST}",
+        f"workdir/objects/{DIGEST}/x",
+        f"workdir/objects/{DIGEST}\n",
+        f"workdir/snapshots/{DIGEST}",
+        f"ranks/../data/1/objects/{DIGEST}",
+        f"ranks/²/data/1/objects/{DIGEST}",
+        "environment.json",
+        "",
+        None,
+    ],
+)
+def test_objects_outside_of_the_task_are_refused(path: Any) -> None:
+    with pytest.raises(IntegrityError):
+        decode(raw_manifest([], [(path, 1)]))
+
+
+def test_a_manifest_cut_off_at_any_byte_is_refused() -> None:
+    data = raw_manifest([folder_row("a"), file_row("a/f"), link_row("l", "a/f")])
+    for end in range(len(data)):
+        with pytest.raises(IntegrityError):
+            decode(data[:end])
+    assert len(decode(data).entries) == 3
+
+
+def test_our_own_manifest_cut_off_at_any_byte_is_refused() -> None:
+    data = encode(Manifest({"a": Entry("a", FILE, 0o644, 1)}, {GOOD_OBJECT: 1}))
+    for end in range(len(data)):
+        with pytest.raises(IntegrityError):
+            decode(data[:end])
+
+
+def test_a_manifest_with_any_bit_turned_is_refused() -> None:
+    rows = [file_row(f"file {number}") for number in range(5)]
+    data = raw_manifest(rows)
+    good = decode(data)
+    for position in range(len(data)):
+        for bit in range(8):
+            bad = bytearray(data)
+            bad[position] ^= 1 << bit
+            try:
+                assert decode(bytes(bad)) == good  # of a header's bits that mean nothing
+            except IntegrityError:
+                continue
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        raw_manifest([], entries=1),
+        raw_manifest([file_row("a")], entries=0),
+        raw_manifest([]) + b"more",
+        raw_manifest([]) + raw_manifest([file_row("a")]),
+        zlib.compress(zlib.decompress(raw_manifest([])) + b"[]\n"),
+        zlib.compress(zlib.decompress(raw_manifest([])) + b"x"),
+        zlib.compress(zlib.decompress(raw_manifest([])).rstrip(b"\n")),
+        raw_manifest([], head={"format": 2}),
+        raw_manifest([], head={}),
+        raw_manifest([], head=[]),
+        raw_manifest([[]]),
+        raw_manifest([5]),
+        raw_manifest([], [("a",)]),
+        raw_manifest([], [(GOOD_OBJECT, 1e400)]),
+        zlib.compress(b'{"format":1}\n' + b"[" * 200_000 + b"\n"),
+        zlib.compress(b"\xff\xfe\n"),
+        zlib.compress(b""),
+        b"",
+        b"not compressed",
+        json.dumps({"format": 1}).encode(),
+    ],
+)
+def test_what_is_no_manifest_is_refused(data: bytes) -> None:
+    with pytest.raises(IntegrityError):
+        decode(data)
+
+
+@given(st.binary(max_size=200))
+def test_junk_is_refused(data: bytes) -> None:
+    with pytest.raises(IntegrityError):
+        decode(data)
+    with pytest.raises(IntegrityError):
+        decode(zlib.compress(data))
+
+
+def test_same_content_is_about_what_a_reader_sees() -> None:
+    part = Part(GOOD_OBJECT, 0, 7, DIGEST)
+    one = Entry("a", FILE, 0o644, 1, 7, (part,))
+    assert one.same_content(one._replace(path="b", mode=0, mtime=9))
+    assert one.same_content(one._replace(parts=(part._replace(object="x", offset=4),)))
+    assert not one.same_content(one._replace(parts=(part._replace(digest=OTHER),)))
+    assert not one.same_content(one._replace(size=8))
+    assert not one.same_content(one._replace(kind="l"))

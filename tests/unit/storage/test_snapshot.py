@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from sojourn.core.context import Context
+from sojourn.core.errors import Cancelled, Conflict, NotFound
+from sojourn.core.events import Event, Progress
+from sojourn.core.filters import Filters
+from sojourn.storage import layout
+from sojourn.storage.manifest import Manifest
+from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.snapshot import SnapshotWriter, newest
+from sojourn.storage.store import Buffer, Store
+from tests.support.faults import WatchedStore, memory_store
+from tests.support.snapshots import (
+    NO_FILTERS,
+    line_of,
+    loose_objects,
+    missing_objects,
+    refuse,
+    restore,
+    snapshots,
+    take,
+    writer,
+)
+from tests.support.trees import File, read_tree, write_tree
+
+pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
+
+
+@pytest.fixture
+def store() -> WatchedStore:
+    return WatchedStore(memory_store())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root").mkdir()
+    return tmp_path / "root"
+
+
+def object_puts(store: WatchedStore) -> list[str]:
+    return [path for path in store.put_paths if "/objects/" in path]
+
+
+def whole(store: Store, rank: int = 0) -> Manifest:
+    manifest = newest_of_rank(store, rank)
+    assert manifest is not None
+    assert missing_objects(store, manifest) == set()
+    return manifest
+
+
+def test_an_empty_folder_is_a_snapshot(store: WatchedStore, root: Path) -> None:
+    assert take(writer(store), root)
+    assert whole(store).entries == {}
+
+
+def test_a_folder_that_is_not_there_is_not_an_empty_one(store: WatchedStore, root: Path) -> None:
+    (root / "a").write_bytes(b"x")
+    by = writer(store)
+    take(by, root)
+    (root / "a").unlink()
+    root.rmdir()
+    with pytest.raises(NotFound):
+        take(by, root)
+    assert list(whole(store).entries) == ["a"]
+
+
+def test_there_is_no_newest_of_an_empty_line(store: WatchedStore) -> None:
+    assert newest(store, line_of()) is None
+    assert newest_of_rank(store, 0) is None
+
+
+def test_nothing_is_written_when_nothing_changed(store: WatchedStore, root: Path) -> None:
+    (root / "a").write_bytes(b"x")
+    by = writer(store)
+    assert take(by, root)
+    store.put_paths.clear()
+    assert not take(by, root)
+    assert store.put_paths == []
+
+
+def test_a_changed_mode_costs_only_a_manifest(store: WatchedStore, root: Path) -> None:
+    (root / "a").write_bytes(b"x" * 1000)
+    by = writer(store)
+    take(by, root)
+    store.put_paths.clear()
+    (root / "a").chmod(0o600)
+    assert take(by, root)
+    assert store.put_paths == [layout.snapshot_path(line_of(), 2)]
+    assert whole(store).entries["a"].mode == 0o600
+
+
+def test_the_same_content_is_stored_once(store: WatchedStore, root: Path) -> None:
+    for name in "abcd":
+        (root / name).write_bytes(b"same" * 5)
+        (root / f"big {name}").write_bytes(b"large" * 60)
+    take(SnapshotWriter(store, line_of(), base=layout.WORKDIR, workers=1), root)
+    assert len(object_puts(store)) == 3
+
+
+def test_a_changed_chunk_costs_only_that_chunk(store: WatchedStore, root: Path) -> None:
+    content = bytearray(os.urandom(2560))
+    (root / "a").write_bytes(content)
+    by = writer(store)
+    take(by, root)
+    store.put_paths.clear()
+    content[700] ^= 1
+    (root / "a").write_bytes(content)
+    take(by, root)
+    assert len(object_puts(store)) == 1
+
+
+def test_a_moved_file_costs_nothing(store: WatchedStore, root: Path) -> None:
+    (root / "a").write_bytes(b"small")
+    (root / "b").write_bytes(b"large" * 100)
+    by = writer(store)
+    take(by, root)
+    store.put_paths.clear()
+    (root / "a").rename(root / "c")
+    (root / "b").rename(root / "d")
+    assert take(by, root)
+    assert object_puts(store) == []
+
+
+def test_a_file_replaced_by_another_of_the_same_size_and_time_is_noticed(
+    store: WatchedStore, root: Path
+) -> None:
+    write_tree(root, {"a": File(b"one")})
+    by = writer(store)
+    take(by, root)
+    write_tree(root, {"b": File(b"two")})
+    (root / "b").replace(root / "a")
+    assert take(by, root)
+    assert whole(store).entries["a"].parts[0].digest != ""
+    restored = root.parent / "restored"
+    restored.mkdir()
+    restore(store, whole(store), restored)
+    assert (restored / "a").read_bytes() == b"two"
+
+
+def test_excluded_and_ignored_files_are_left_out(store: WatchedStore, root: Path) -> None:
+    for name in ("keep", "drop.log", "ignored", ".sojourn-0123456789abcdef.part"):
+        (root / name).write_bytes(b"x")
+    writer(store).take(
+        Context(),
+        root,
+        Filters(["*.log"]),
+        ignore=lambda path, folder: path == "ignored" and not folder,
+        skipped=refuse,
+    )
+    assert list(whole(store).entries) == ["keep"]
+
+
+def test_progress_is_told_up_to_the_total(store: WatchedStore, root: Path) -> None:
+    (root / "a").write_bytes(b"x" * 1000)
+    (root / "b").write_bytes(b"y" * 10)
+    events: list[Event] = []
+    writer(store).take(Context(events.append), root, NO_FILTERS, skipped=refuse, step="Up")
+    told = [event for event in events if isinstance(event, Progress)]
+    assert told[-1] == Progress("Up", 1010, 1010)
+
+
+def test_a_cancelled_snapshot_writes_no_manifest(store: WatchedStore, root: Path) -> None:
+    (root / "a").write_bytes(b"x" * 5000)
+    ctx = Context()
+    ctx.cancel()
+    with pytest.raises(Cancelled):
+        writer(store).take(ctx, root, NO_FILTERS, skipped=refuse)
+    assert newest_of_rank(store, 0) is None
+
+
+def test_old_snapshots_are_swept_and_two_are_kept(store: WatchedStore, root: Path) -> None:
+    by = writer(store)
+    for number in range(5):
+        (root / "a").write_bytes(b"%d" % number * 300)
+        take(by, root)
+        by.sweep()
+    assert list(snapshots(store, line_of())) == [4, 5]
+    assert loose_objects(store, line_of()) == set()
+
+
+def test_sweeping_before_the_first_snapshot_keeps_what_was_brought_home(
+    store: WatchedStore, root: Path
+) -> None:
+    (root / "a").write_bytes(b"x" * 300)
+    take(writer(store, 1), root)
+    by = writer(store, 2)
+    by.begin(whole(store))
+    by._bring_home(Context())
+    by.sweep()
+    take(by, root)
+    assert whole(store).objects
+
+
+def test_sweeping_after_a_new_writer_found_nothing_changed_keeps_the_snapshot(
+    store: WatchedStore, root: Path
+) -> None:
+    write_tree(root, {"a": File(b"x" * 300)})
+    take(writer(store), root)
+    by = writer(store)
+    by.begin(whole(store), 1)
+    (root / "a").unlink()
+    write_tree(root, {"a": File(b"x" * 300)})  # another inode, so that it is read again
+    os.utime(root, ns=(0, whole(store).entries["a"].mtime))
+    take(by, root)
+    by.sweep()
+    whole(store)
+
+
+def test_a_pack_that_is_mostly_unused_is_packed_anew(store: WatchedStore, root: Path) -> None:
+    for number in range(10):
+        (root / str(number)).write_bytes(b"%d" % number * 50)
+    by = writer(store)
+    take(by, root)
+    for number in range(1, 10):
+        (root / str(number)).unlink()
+    take(by, root)
+    (root / "0").chmod(0o600)
+    take(by, root)
+    by.sweep()
+    take(by, root)
+    by.sweep()
+    assert sum(whole(store).objects.values()) == 50
+
+
+def test_many_tiny_packs_become_one(store: WatchedStore, root: Path) -> None:
+    by = writer(store)
+    for number in range(40):
+        (root / str(number)).write_bytes(b"%d" % number)
+        take(by, root)
+        by.sweep()
+        assert len(whole(store).objects) <= 34
+    assert loose_objects(store, line_of()) == set()
+
+
+def test_of_two_writers_of_one_line_one_wins_each_number(
+    store: WatchedStore, root: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (root / "a").write_bytes(b"one" * 100)
+    (other / "a").write_bytes(b"two" * 100)
+    outcomes: list[str] = []
+    start = threading.Barrier(2)
+
+    def race(folder: Path) -> None:
+        by = writer(store)
+        start.wait()
+        try:
+            take(by, folder)
+            outcomes.append("won")
+        except Conflict:
+            outcomes.append("lost")
+
+    threads = [threading.Thread(target=race, args=(folder,)) for folder in (root, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["lost", "won"]
+    into = tmp_path / "restored"
+    into.mkdir()
+    restore(store, whole(store), into)
+    assert read_tree(into) in (read_tree(root), read_tree(other))
+
+
+def test_the_loser_goes_on_from_what_the_winner_wrote(store: WatchedStore, root: Path) -> None:
+    (root / "a").write_bytes(b"one" * 100)
+    winner, loser = writer(store), writer(store)
+    take(winner, root)
+    (root / "a").write_bytes(b"two" * 100)
+    with pytest.raises(Conflict):
+        take(loser, root)
+    winner.sweep()
+    for content in (b"three", b"four", b"five"):
+        (root / "a").write_bytes(content * 100)
+        take(winner, root)
+        winner.sweep()
+    store.delete(list(loose_objects(store, line_of())))
+    (root / "a").write_bytes(b"two" * 100)
+    found = newest(store, line_of())
+    assert found is not None
+    loser.begin(found[1], found[0])
+    assert take(loser, root)
+    whole(store)
+
+
+def test_a_zombie_never_damages_the_newest_snapshot(
+    store: WatchedStore, root: Path, tmp_path: Path
+) -> None:
+    """A former attempt goes on, snapshots and sweeps, while newer attempts do as well."""
+    folders = [root]
+    (root / "a").write_bytes(b"start" * 100)
+    (root / "s").write_bytes(b"start")
+    writers = [writer(store, 1)]
+    take(writers[0], root)
+    for attempt in range(2, 5):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        by = writer(store, attempt)
+        by.begin(restore(store, whole(store), folder))
+        for turn in range(3):
+            for zombie, place in zip(writers, folders, strict=True):
+                (place / f"z{turn}").write_bytes(b"zombie %d" % turn * attempt * 30)
+                (place / "s").write_bytes(b"%d%d" % (turn, attempt))
+                take(zombie, place)
+                zombie.sweep()
+                whole(store)
+            (folder / "a").write_bytes(b"%d %d" % (attempt, turn) * 100)
+            take(by, folder)
+            by.sweep()
+            _sweep_former(store, attempt)
+            newest_now = whole(store)
+            assert all(path.startswith(line_of(attempt)) for path in newest_now.objects)
+        writers.append(by)
+        folders.append(folder)
+
+
+def _sweep_former(store: Store, attempt: int) -> None:
+    for former in range(1, attempt):
+        for prefix in (layout.snapshots_prefix, layout.objects_prefix):
+            store.delete([item.path for item in store.list(prefix(line_of(former)))])
+
+
+def test_what_a_zombie_swept_before_it_was_brought_home_is_read_from_the_disk(
+    store: WatchedStore, root: Path, tmp_path: Path
+) -> None:
+    write_tree(root, {"a": File(b"1" * 300), "b": File(b"2" * 20), "c": File(b"")})
+    take(writer(store, 1), root)
+    folder = tmp_path / "second"
+    folder.mkdir()
+    by = writer(store, 2)
+    by.begin(restore(store, whole(store), folder))
+    _sweep_former(store, 2)
+    assert take(by, folder)
+    into = tmp_path / "restored"
+    into.mkdir()
+    restore(store, whole(store), into)
+    assert read_tree(into) == read_tree(folder)
+
+
+def test_objects_of_the_base_stay_where_they_are(
+    store: WatchedStore, root: Path, tmp_path: Path
+) -> None:
+    write_tree(root, {"a": File(b"1" * 300), "b": File(b"2" * 20)})
+    take(SnapshotWriter(store, layout.WORKDIR), root)
+    pushed = newest(store, layout.WORKDIR)
+    assert pushed is not None
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    by = writer(store)
+    by.begin(restore(store, pushed[1], folder))
+    (folder / "new").touch()
+    store.put_paths.clear()
+    take(by, folder)
+    by.sweep()
+    assert object_puts(store) == []
+    assert all(path.startswith("workdir/") for path in whole(store).objects)
+    assert missing_objects(store, pushed[1]) == set()
+
+
+def test_a_put_that_takes_its_time_sees_the_bytes_of_the_scan(
+    store: WatchedStore, root: Path
+) -> None:
+    """The buffers that are on their way must not be those that are filled meanwhile."""
+    for number in range(100):
+        (root / str(number)).write_bytes(b"%03d" % number * 20)
+
+    class Slow(WatchedStore):
+        def put(self, path: str, data: Buffer) -> None:
+            before = bytes(data)
+            threading.Event().wait(0.01)
+            assert bytes(data) == before
+            super().put(path, data)
+
+    slow = Slow(store)
+    take(writer(slow), root)
+    whole(slow)
