@@ -16,6 +16,9 @@ def say(message: str) -> None:
     print(f"sojourn agent: {message}", file=sys.stderr, flush=True)  # noqa: T201
 
 
+_AFTER_ERROR = 1.0  # seconds; a store that is out of reach is not asked without end
+
+
 class Chore:
     """Does something again and again until it is stopped.
 
@@ -52,3 +55,4 @@ class Chore:
                 self._work()
             except (SojournError, OSError) as error:
                 say(f"{self._name}: {error}")
+                self._stopping.wait(_AFTER_ERROR)

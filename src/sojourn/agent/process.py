@@ -7,6 +7,7 @@ session are found below it; elsewhere the script's process group has to do.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import subprocess
@@ -17,10 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Script", "adopt_orphans", "below", "kill_below"]
+__all__ = ["CannotStart", "Script", "adopt_orphans", "below", "kill_below"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_ROUNDS = 100
+_NOT_FOUND, _NOT_RUNNABLE = 127, 126  # a shell's exit codes
 _KILLED_WITHIN = 10.0  # seconds; a process that hangs in the kernel may take longer
 
 
@@ -63,20 +65,31 @@ def kill_below(ancestor: int, spare: frozenset[int] = frozenset()) -> None:
         time.sleep(0.01)
 
 
+class CannotStart(Exception):
+    """The script cannot be run, here or elsewhere; `code` is what a shell would have ended with."""
+
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
 class Script:
     """A running script in a session of its own; its output, both kinds, is one stream."""
 
     def __init__(self, file: Path, workdir: Path, environment: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [str(file)],
-            cwd=workdir,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            bufsize=0,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [str(file)],
+                cwd=workdir,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise _cannot_start(file, error) from error
 
     @property
     def output(self) -> IO[bytes]:
@@ -118,3 +131,25 @@ class Script:
             os.killpg(self._process.pid, signal.SIGKILL)
         self.wait(_KILLED_WITHIN)  # before it is reaped as one of the others
         kill_below(os.getpid())
+
+
+def _cannot_start(file: Path, error: OSError) -> CannotStart:
+    with open(file, "rb") as script:
+        first = script.readline().rstrip(b"\n").decode("utf-8", "replace")
+    if error.errno == errno.ENOENT and first.endswith("\r"):
+        return CannotStart(
+            "the script cannot be run: its lines end as on Windows; save it with Unix line ends",
+            _NOT_FOUND,
+        )
+    if error.errno == errno.ENOENT:
+        program = first.removeprefix("#!").strip().partition(" ")[0]
+        return CannotStart(
+            f"the script cannot be run: {program}, which its first line names, "
+            "is not on this machine",
+            _NOT_FOUND,
+        )
+    if error.errno == errno.E2BIG:
+        return CannotStart("the script cannot be run: its environment is too large", _NOT_RUNNABLE)
+    return CannotStart(
+        f"the script cannot be run: {error.strerror}; see its first line, {first}", _NOT_RUNNABLE
+    )

@@ -23,7 +23,7 @@ __all__ = ["Keeper", "LogSync", "Snapshots"]
 _FRESH = 0.3  # seconds between segments while somebody follows
 _IDLE = 10.0  # and while nobody does
 _FOLLOWED_FOR = 30.0  # seconds that a sign of a follower counts
-_WORKERS = 2  # a machine is for the script; this keeps memory low as well
+_WORKERS = 1  # each may hold two packs; a machine and its memory are for the script
 _SCAN_EVERY = 1.0  # seconds between looks for changes
 _SCAN_SHARE = 20  # but looking may take one part in this many of the time
 

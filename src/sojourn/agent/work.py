@@ -13,11 +13,12 @@ from typing import TypeVar
 
 from sojourn.agent.background import say
 from sojourn.agent.config import Config
+from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
-from sojourn.agent.process import Script, adopt_orphans
+from sojourn.agent.process import CannotStart, Script, adopt_orphans
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.core.context import Context
-from sojourn.core.errors import Cancelled, QuotaError, SojournError, Transient
+from sojourn.core.errors import Cancelled, IntegrityError, QuotaError, SojournError, Transient
 from sojourn.core.report import Outcome, Report
 from sojourn.core.task import Task
 from sojourn.storage import layout
@@ -39,6 +40,7 @@ GONE = 75
 
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
+_PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
 _TICK = 0.05
 _Result = TypeVar("_Result")
 
@@ -53,6 +55,7 @@ class Agent:
 
     def run(self) -> int:
         """Live; returns the exit code that tells whether the machine is still needed."""
+        give_back_memory()
         adopt_orphans()
         self._notice.listen()
         if self._config.lifeline:
@@ -114,6 +117,7 @@ class _Attempt:
         )
         self._keeper = Keeper(leases, lease, notice, config.ttl)
         self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
+        self._pump: threading.Thread | None = None
 
     def run(self) -> int:
         self._keeper.start()
@@ -121,9 +125,10 @@ class _Attempt:
             report = self._carry_out()
             if self._notice.abandoned:
                 return GONE
-            self._last_words(self._log.flush)
+            self._store_log()
             report = replace(report, ended=utc_now(), segments=self._log.segments)
-            self._last_words(lambda: self._leases.report(report))
+            if not self._last_words(lambda: self._leases.report(report)):
+                return GONE  # it was given up just now, and another machine carries it out
         except SojournError as error:
             say(f"given up: {error}")
             return GONE
@@ -137,16 +142,23 @@ class _Attempt:
             script = self._start()
         except Cancelled:
             return self._preempted()
-        except (QuotaError, OSError) as error:
+        except CannotStart as error:
+            return replace(self._failed(str(error)), exit_code=error.code)
+        except (IntegrityError, QuotaError, OSError) as error:
             return self._failed(f"the machine could not be prepared: {error}")
+        except Transient:
+            if time.monotonic() > self._deadline:
+                return self._timed_out(None)
+            raise
         sync = LogSync(self._store, self._log, self._config.look)
         sync.start()
         self._snapshots.start(restored)
-        pump = threading.Thread(target=self._pump, args=(script,), name="output", daemon=True)
-        pump.start()
+        self._pump = threading.Thread(
+            target=self._read_output, args=(script,), name="output", daemon=True
+        )
+        self._pump.start()
         report = self._watch(script)
         script.kill()  # also what the script left behind
-        pump.join(timeout=10)
         sync.stop()
         self._snapshots.stop()
         if not self._notice.abandoned:
@@ -167,7 +179,7 @@ class _Attempt:
 
     def _start(self) -> Script:
         file = self._folder / "script"
-        file.write_text(self._task.script)
+        file.write_bytes(self._task.script.encode("utf-8", "surrogateescape"))
         file.chmod(0o700)
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment |= {
@@ -183,9 +195,17 @@ class _Attempt:
         }
         return Script(file, self._workdir, environment)
 
-    def _pump(self, script: Script) -> None:
+    def _read_output(self, script: Script) -> None:
         while data := script.output.read(65536):
             self._log.append(data)
+
+    def _store_log(self) -> None:
+        """Store what is not stored yet; writing makes room for output that waited for some."""
+        give_up = time.monotonic() + _PRINTED_WITHIN
+        while self._pump and self._pump.is_alive() and time.monotonic() < give_up:
+            self._last_words(self._log.flush)
+            self._pump.join(_TICK)
+        self._last_words(self._log.flush)
 
     def _watch(self, script: Script) -> Report:
         while True:
@@ -196,13 +216,7 @@ class _Attempt:
                 script.end(0 if self._notice.abandoned else self._config.grace)
                 return self._preempted()
             if time.monotonic() > self._deadline:
-                code = script.end(self._config.grace)
-                return replace(
-                    self._report,
-                    outcome=Outcome.TIMED_OUT,
-                    exit_code=code,
-                    reason=f"it did not end within its timeout of {self._task.timeout} seconds",
-                )
+                return self._timed_out(script.end(self._config.grace))
 
     def _ended(self, code: int) -> Report:
         if code == 0:
@@ -211,6 +225,10 @@ class _Attempt:
 
     def _failed(self, why: str) -> Report:
         return replace(self._report, outcome=Outcome.FAILED, reason=why)
+
+    def _timed_out(self, code: int | None) -> Report:
+        why = f"it did not end within its timeout of {self._task.timeout} seconds"
+        return replace(self._report, outcome=Outcome.TIMED_OUT, exit_code=code, reason=why)
 
     def _preempted(self) -> Report:
         return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)

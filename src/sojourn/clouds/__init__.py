@@ -6,7 +6,6 @@ and a line to `NAMES`.
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 
 from sojourn.core.errors import InvalidInput
@@ -20,6 +19,8 @@ NAMES = ("local",)
 def load(name: str) -> Cloud:
     """The cloud of this name; its module, and so its SDK, is imported only now."""
     if name not in NAMES:
+        import difflib  # only for those who mistyped it
+
         near = difflib.get_close_matches(name, NAMES, n=1)
         suggestion = f"; did you mean {near[0]!r}?" if near else ""
         raise InvalidInput(

@@ -6,9 +6,7 @@ before any cloud is asked about it.
 
 from __future__ import annotations
 
-import hashlib
 import re
-import secrets
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +30,8 @@ def normalise(name: str) -> str:
 
 def hash8(text: str) -> str:
     """The first 8 base-36 digits of the SHA-256 of a text."""
+    import hashlib  # not free to load, and most commands have no id to look at
+
     number = int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
     digits = []
     while number:
@@ -56,6 +56,8 @@ class TaskId:
     @classmethod
     def random(cls, name: str = "") -> TaskId:
         """A new id; without a name, with a readable one of three words."""
+        import secrets  # not free to load either
+
         if not name:
             name = "-".join(secrets.choice(words) for words in (ADJECTIVES, COLOURS, ANIMALS))
         return cls._make(name, hash8(secrets.token_hex(32)))

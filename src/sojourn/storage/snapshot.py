@@ -91,8 +91,12 @@ class SnapshotWriter:
         resumed = self._write_pending()
         self._bring_home(ctx)
         entries = scan(root, filters, ignore, skipped)
-        wasteful = self._wasteful()
-        todo = [entry for entry in entries.values() if not self._known(entry, entries, wasteful)]
+        todo = [entry for entry in entries.values() if not self._known(entry, entries)]
+        if self._begun and not todo and _same(entries, self._last.entries):
+            self._last.entries = entries  # for their inodes
+            return resumed
+        wasteful = self._wasteful(entries)
+        todo += [e for e in entries.values() if any(part.object in wasteful for part in e.parts)]
         if todo:
             self._upload.remember(
                 (path for path in self._last.objects if path not in wasteful),
@@ -116,16 +120,16 @@ class SnapshotWriter:
         )
         self._upload.drop([path for path in self._upload.stored if path not in used])
 
-    def _known(self, entry: Entry, entries: dict[str, Entry], wasteful: set[str]) -> bool:
+    def _known(self, entry: Entry, entries: dict[str, Entry]) -> bool:
         """Whether no byte of this entry has to be read; completes it from the last snapshot."""
         if entry.kind != FILE or not entry.size:
             return True
         last = self._last.entries.get(entry.path)
-        if (
-            last is None
-            or (last.size, last.mtime, last.ctime, last.inode)
-            != (entry.size, entry.mtime, entry.ctime, entry.inode)
-            or any(part.object in wasteful for part in last.parts)
+        if last is None or (last.size, last.mtime, last.ctime, last.inode) != (
+            entry.size,
+            entry.mtime,
+            entry.ctime,
+            entry.inode,
         ):
             return False
         entries[entry.path] = last if last.mode == entry.mode else last._replace(mode=entry.mode)
@@ -217,14 +221,14 @@ class SnapshotWriter:
             return {}  # its files are read from the disk again
         return {path: home}
 
-    def _wasteful(self) -> set[str]:
+    def _wasteful(self, entries: dict[str, Entry]) -> set[str]:
         """Packs of this line that are mostly unused, or many and tiny: to be packed anew."""
         if self._base == self._line:
             return set()  # a base is never swept, so nothing would be gained
         home = layout.objects_prefix(self._line)
         live: dict[str, int] = {}
-        for entry in self._last.entries.values():
-            if 0 < entry.size < SMALL and entry.parts[0].object.startswith(home):
+        for entry in entries.values():
+            if 0 < entry.size < SMALL and entry.parts and entry.parts[0].object.startswith(home):
                 path = entry.parts[0].object
                 live[path] = live.get(path, 0) + entry.size
         sizes = {path: self._last.objects[path] for path in live}

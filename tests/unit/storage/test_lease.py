@@ -44,11 +44,11 @@ class Clocked(WatchedStore):
 
     def head(self, path: str) -> ObjectInfo | None:
         info = super().head(path)
-        return info and info._replace(modified=self._times[path])
+        return info and info._replace(modified=self._times.get(path, self.now))
 
     def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
         found = super().list(prefix, after)
-        return [item._replace(modified=self._times[item.path]) for item in found]
+        return [item._replace(modified=self._times.get(item.path, self.now)) for item in found]
 
 
 @pytest.fixture

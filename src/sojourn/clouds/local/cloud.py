@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.local import folders
 from sojourn.clouds.local.folders import TaskFolders
-from sojourn.clouds.local.resources import StoreFolder
-from sojourn.clouds.local.scaler import LocalScaler
 from sojourn.core.context import Context
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Resource, Scaler
 from sojourn.core.task import Task
+
+if TYPE_CHECKING:
+    from sojourn.clouds.local.scaler import LocalScaler
 
 __all__ = ["LocalCloud"]
 
@@ -50,13 +52,15 @@ class LocalCloud:
             )
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
+        from sojourn.clouds.local.resources import StoreFolder
+
         return (StoreFolder(self._folders(id).store, self._data_root), self._scaler(id, task))
 
     def scaler(self, id: TaskId) -> Scaler:
         return self._scaler(id, None)
 
     def data(self, id: TaskId) -> Data:
-        # Imported here: `sojourn list` without tasks has no use for the storage engine.
+        # Imported here, as in `_scaler`: `sojourn list` without tasks has no use for them.
         from sojourn.storage.data import StoreData
         from sojourn.storage.store import Store, StoreAddress, open_store
 
@@ -84,4 +88,6 @@ class LocalCloud:
         return TaskFolders(self._data_root / str(id))
 
     def _scaler(self, id: TaskId, task: Task | None) -> LocalScaler:
+        from sojourn.clouds.local.scaler import LocalScaler
+
         return LocalScaler(self._folders(id), self._machines_root / str(id), id, task)
