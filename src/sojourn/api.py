@@ -143,13 +143,17 @@ def run(
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
 ) -> Result:
-    """Create, wait, bring the results home, delete. The log goes to `on_event`."""
+    """Create, wait, bring the results home, delete. The log goes to `on_event`.
+
+    A task that somebody stopped meanwhile stays, to be resumed or deleted.
+    """
     ctx = ctx or _context(on_event)
     handle = create(task, gitignore=gitignore, ctx=ctx)
     for line in handle.logs(follow=True):
         ctx.emit(line)
     result = handle._result()
-    handle.delete()
+    if result.status is not State.STOPPED:
+        handle.delete()
     return result
 
 

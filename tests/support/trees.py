@@ -130,6 +130,9 @@ def write_tree(root: Path, tree: Tree) -> None:
 
 def rewrite_tree(root: Path, old: Tree, new: Tree) -> None:
     """Turn a folder from one tree into another; what is the same is not touched."""
+    for path, node in old.items():
+        if isinstance(node, Dir):
+            os.chmod(os.path.join(root, path), 0o700)
     for path in reversed(list(old)):
         target = os.path.join(root, path)
         if new.get(path) == old[path] or not os.path.lexists(target):
@@ -139,12 +142,13 @@ def rewrite_tree(root: Path, old: Tree, new: Tree) -> None:
                 shutil.rmtree(target)
         else:
             os.unlink(target)
-    for path, node in new.items():
-        target = os.path.join(root, path)
-        if isinstance(node, Dir) and os.path.isdir(target) and not os.path.islink(target):
-            os.chmod(target, node.mode)
-        elif not os.path.lexists(target):
-            write_tree(root, {path: node})
+    missing = {
+        path: node for path, node in new.items() if not os.path.lexists(os.path.join(root, path))
+    }
+    write_tree(root, missing)
+    for path, node in reversed(list(new.items())):
+        if isinstance(node, Dir):
+            os.chmod(os.path.join(root, path), node.mode)
 
 
 def read_tree(root: Path, *, folder_times: bool = False) -> dict[str, Any]:

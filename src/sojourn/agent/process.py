@@ -136,11 +136,6 @@ class Script:
 def _cannot_start(file: Path, error: OSError) -> CannotStart:
     with open(file, "rb") as script:
         first = script.readline().rstrip(b"\n").decode("utf-8", "replace")
-    if error.errno == errno.ENOENT and first.endswith("\r"):
-        return CannotStart(
-            "the script cannot be run: its lines end as on Windows; save it with Unix line ends",
-            _NOT_FOUND,
-        )
     if error.errno == errno.ENOENT:
         program = first.removeprefix("#!").strip().partition(" ")[0]
         return CannotStart(

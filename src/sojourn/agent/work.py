@@ -18,7 +18,14 @@ from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, Script, adopt_orphans
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.core.context import Context
-from sojourn.core.errors import Cancelled, IntegrityError, QuotaError, SojournError, Transient
+from sojourn.core.errors import (
+    Cancelled,
+    IntegrityError,
+    NotFound,
+    QuotaError,
+    SojournError,
+    Transient,
+)
 from sojourn.core.report import Outcome, Report
 from sojourn.core.task import Task
 from sojourn.storage import layout
@@ -205,7 +212,7 @@ class _Attempt:
         while self._pump and self._pump.is_alive() and time.monotonic() < give_up:
             self._last_words(self._log.flush)
             self._pump.join(_TICK)
-        self._last_words(self._log.flush)
+        self._last_words(lambda: self._log.flush(last=True))
 
     def _watch(self, script: Script) -> Report:
         while True:
@@ -239,7 +246,7 @@ class _Attempt:
         while True:
             try:
                 return say_them()
-            except (Transient, QuotaError) as error:
+            except (NotFound, QuotaError, Transient) as error:
                 say(str(error))
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise

@@ -6,6 +6,7 @@ renders events.
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib import import_module
 
@@ -31,7 +32,7 @@ _COMMANDS = {
     "doctor": ("doctor", "Show what is installed, found and working."),
     "completion": ("completion", "Print the completion script for a shell."),
     "create": ("run", "The same as `run --detach`."),
-    "read": ("read", "The same as `status`, or with --follow as `logs --follow`."),
+    "read": ("read", "Show the log and the state of a task, or follow its log."),
 }
 
 
@@ -81,8 +82,9 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point: errors become words and an exit code."""
+    _print_anything()
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="sojourn", standalone_mode=False)
     except click.exceptions.Exit as end:
         code = end.exit_code
     except click.Abort:
@@ -94,8 +96,11 @@ def main() -> None:
         from sojourn.cli.render import show_error
 
         code = show_error(error)
-    except BrokenPipeError:
-        # Whoever read our output has enough, as `head` does.
-        sys.stderr.close()
-        code = 141
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_anything() -> None:
+    """Names of files may be no text, and texts may not be in the terminal's character set."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        unicode = sys.stdout.encoding.lower().startswith("utf")
+        sys.stdout.reconfigure(errors="surrogateescape" if unicode else "replace")

@@ -73,6 +73,8 @@ def _library(name: str) -> Finding:
 
 def _folder(subject: str, folder: Path) -> Finding:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        return Finding("problem", subject, f"{existing} is not a folder; remove it")
     if not os.access(existing, os.W_OK | os.X_OK):
         return Finding("problem", subject, f"{existing} is not writable; allow it")
     free = shutil.disk_usage(existing).free / 2**30

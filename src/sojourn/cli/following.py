@@ -32,6 +32,12 @@ def followed(
         raise Cancelled(
             "Detached; the task goes on", hint=f"Come back with: sojourn logs {handle.id} --follow"
         ) from None
+    except BrokenPipeError:
+        session.ctx.note(
+            f"The output was closed; the task goes on. "
+            f"Come back with: sojourn logs {handle.id} --follow"
+        )
+        raise
 
 
 def _detached(session: Session, handle: Handle) -> None:

@@ -6,10 +6,10 @@ With --json everything goes to standard output, a JSON object a line.
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from sojourn.core.errors import (
     AuthError,
@@ -70,7 +70,9 @@ class JsonRenderer:
         self.result(event.to_dict(), "")
 
     def result(self, row: Mapping[str, Any], text: str) -> None:
-        _out(json.dumps(row))
+        import json  # loaded only when it is asked for
+
+        _write(json.dumps(row) + "\n")
 
     def close(self) -> None:
         pass
@@ -105,27 +107,26 @@ class PlainRenderer:
         """A line of the script; the pieces of one are joined while no other comes between."""
         whose = (line.rank, line.attempt)
         if self._open not in (None, whose):
-            sys.stdout.write("\n")
+            _write("\n")
         head = ""
         if self._open != whose:
             head = f"{line.time} " if self._timestamps else ""
             head += f"[{line.rank}] " if self._ranks else ""
-        sys.stdout.write(head + line.text + ("" if line.partial else "\n"))
-        sys.stdout.flush()
+        _write(head + line.text + ("" if line.partial else "\n"))
         self._open = whose if line.partial else None
 
     def result(self, row: Mapping[str, Any], text: str) -> None:
         if text:
-            _out(text)
+            _write(text + "\n")
 
     def tell(self, text: str) -> None:
         self.close()
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
+        _say(text)
 
     def close(self) -> None:
         if self._open is not None:
             self._open = None
-            _out("")
+            _write("\n")
 
 
 class TerminalRenderer(PlainRenderer):
@@ -180,18 +181,38 @@ def state_line(event: StatusChanged) -> str:
 
 
 def _coloured(text: str, code: str) -> str:
-    return f"\033[{code}m{text}\033[0m"
+    return text if os.environ.get("NO_COLOR") else f"\033[{code}m{text}\033[0m"
 
 
-def _out(text: str) -> None:
-    print(text, flush=True)  # noqa: T201
+def _write(text: str) -> None:
+    """If its reader has enough, as `head` does, that is raised once; later output is dropped."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence(sys.stdout)
+        raise
+
+
+def _say(text: str) -> None:
+    """Nobody has to listen to what Sojourn tells of its own work."""
+    try:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
+    except BrokenPipeError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def show_error(error: SojournError) -> int:
     """Tell an error on standard error; returns the exit code for it."""
-    print(f"Error: {error.message}", file=sys.stderr)  # noqa: T201
+    _say(f"Error: {error.message}")
     if error.hint:
-        print(error.hint.strip(), file=sys.stderr)  # noqa: T201
+        _say(error.hint.strip())
     return error_code(error)
 
 

@@ -16,6 +16,7 @@ from sojourn.core.errors import SojournError
 
 __all__ = ["Session", "id_argument", "ids_argument", "json_option", "opened"]
 
+_BROKEN_PIPE = 141  # as a shell has it for a program that SIGPIPE ended
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -48,15 +49,23 @@ def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
     }
     try:
         yield session
-    except SojournError as error:
+    except BrokenPipeError as error:
+        raise click.exceptions.Exit(_BROKEN_PIPE) from error
+    except (OSError, SojournError) as error:
+        told = error if isinstance(error, SojournError) else _told(error)
         if not as_json:
-            raise
-        session.renderer.result(error_row(error), "")
-        raise click.exceptions.Exit(error_code(error)) from error
+            raise told from error
+        session.renderer.result(error_row(told), "")
+        raise click.exceptions.Exit(error_code(told)) from error
     finally:
         session.renderer.close()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _told(error: OSError) -> SojournError:
+    where = f"{error.filename}: " if error.filename else ""
+    return SojournError(f"{where}{error.strerror or error}")
 
 
 def json_option(function: _Function) -> _Function:

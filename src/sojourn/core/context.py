@@ -41,8 +41,8 @@ class Context:
         return Context(self.emit, deadline=deadline, cancelled=self.cancelled)
 
     def shielded(self) -> Context:
-        """The same, but deaf to cancellation: for cleaning up after one."""
-        return Context(self.emit, deadline=self.deadline)
+        """The same, but deaf to cancellation and without a deadline: for cleaning up after one."""
+        return Context(self.emit)
 
     def cancel(self) -> None:
         """Wake whoever sleeps and stop whoever checks."""

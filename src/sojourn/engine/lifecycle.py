@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sojourn.core.context import Context
-from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Cloud, Ignore, Resource, Scaler
 from sojourn.core.task import Task
@@ -20,10 +20,8 @@ from sojourn.engine.check import check_storage, local_workdir
 
 __all__ = ["create", "delete", "exists", "interrupt", "pull", "start", "stop"]
 
-CREATE_WITHIN = 15 * 60.0
-DELETE_WITHIN = 15 * 60.0
-UPDATE_WITHIN = 3 * 60.0
-_FLUSH_WITHIN = 150.0  # seconds for machines to store the last of their work
+_CLEAN_UP_WITHIN = 15 * 60.0  # seconds for removing what a broken-off creation made
+_FLUSH_WITHIN = 60 * 60.0  # seconds for machines to store the last of their work
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,6 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     check_storage(launch.task.storage)
     for note in cloud.check(ctx, launch.task):
         ctx.note(note)
-    ctx = ctx.within(CREATE_WITHIN)
     resources = cloud.resources(launch.id, launch.task)
     existed = any(resource.read(ctx) for resource in resources)
     try:
@@ -53,7 +50,7 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     except BaseException as error:
         if existed:
             raise
-        left = _remove(ctx.shielded().within(DELETE_WITHIN), resources)
+        left = _remove(ctx.shielded().within(_CLEAN_UP_WITHIN), resources)
         if left and isinstance(error, SojournError):
             error.hint = _with_leftovers(error.hint, left, launch.id)
         raise
@@ -107,7 +104,6 @@ def exists(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
 def stop(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Take all machines away, with notice, and wait until they have stored their work."""
     _require(ctx, cloud, id)
-    ctx = ctx.within(UPDATE_WITHIN)
     with ctx.step("Stopping machines"):
         _scale_to_none(ctx, cloud.scaler(id))
 
@@ -124,7 +120,6 @@ def _scale_to_none(ctx: Context, scaler: Scaler) -> None:
 def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Go on with the ranks that have not ended; those that have stay as they are."""
     _require(ctx, cloud, id)
-    ctx = ctx.within(UPDATE_WITHIN)
     data = cloud.data(id)
     task = data.load(ctx)
     unfinished = sum(not record.ended for record in data.records(ctx, task.parallelism))
@@ -166,18 +161,25 @@ def delete(
     If the results cannot be brought home, nothing is removed; `force` removes all the same.
     """
     _require(ctx, cloud, id)
-    ctx = ctx.within(DELETE_WITHIN)
+    try:
+        _stop_for_good(ctx, cloud.scaler(id), force)
+        if fetch:
+            _fetch(ctx, cloud, id, into, force)
+        for resource in reversed(cloud.resources(id, None)):
+            with ctx.step(f"Removing {resource.title}"):
+                resource.delete(ctx)
+    except Cancelled as error:
+        error.hint = f"Not all of it is removed; go on with: sojourn delete {id}"
+        raise
+
+
+def _stop_for_good(ctx: Context, scaler: Scaler, force: bool) -> None:
     try:
         with ctx.step("Stopping machines"):
-            _scale_to_none(ctx, cloud.scaler(id))
+            _scale_to_none(ctx, scaler)
     except Transient:
         if not force:
             raise
-    if fetch:
-        _fetch(ctx, cloud, id, into, force)
-    for resource in reversed(cloud.resources(id, None)):
-        with ctx.step(f"Removing {resource.title}"):
-            resource.delete(ctx)
 
 
 def _fetch(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None, force: bool) -> None:

@@ -83,6 +83,6 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
 
 def _tell_of_respawns(ctx: Context, now: Status, attempts: dict[int, int]) -> None:
     for rank in now.ranks:
-        if rank.attempt > attempts.get(rank.rank, rank.attempt):
+        if 0 < attempts.get(rank.rank, 0) < rank.attempt:
             ctx.note(f"The machine of rank {rank.rank} was lost; attempt {rank.attempt} goes on")
         attempts[rank.rank] = rank.attempt

@@ -13,7 +13,7 @@ import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ __all__ = ["newest_of_rank", "pull"]
 
 _TRIES = 5
 _STEP = "Downloading results"
+_NAME = 255  # the most bytes of a name
 
 
 def newest_of_rank(store: Store, rank: int) -> Manifest | None:
@@ -77,10 +78,11 @@ def pull(
 def _pull(
     ctx: Context, store: Store, ranks: range, output: str, into: Path, filters: Filters
 ) -> list[str]:
-    base = newest(store, layout.WORKDIR)
+    pushed = newest(store, layout.WORKDIR)
+    base = pushed[1].entries if pushed else {}
     joined = _join(
         ctx,
-        base[1].entries if base else {},
+        base,
         {rank: manifest for rank in ranks if (manifest := newest_of_rank(store, rank))},
         _Selection(output, filters),
     )
@@ -88,7 +90,7 @@ def _pull(
         return []
     into.mkdir(parents=True, exist_ok=True)
     with _alone(ctx, into):
-        todo = _make_room(ctx, into, joined.entries)
+        todo = _make_room(ctx, into, joined.entries, base)
         Restorer(store, into).restore(ctx, todo, joined.objects, step=_STEP)
     return [entry.path for entry in todo if entry.kind != FOLDER]
 
@@ -127,7 +129,7 @@ def _join(
             elif _untouched(other, base):
                 joined.entries[path] = entry._replace(path=path)
             else:
-                name = _free(joined.entries, f"{path}.rank{rank}")
+                name = _free(joined.entries.__contains__, path, f".rank{rank}")
                 if entry.kind == FOLDER:
                     renamed[entry.path] = name
                 joined.entries[name] = entry._replace(path=name)
@@ -150,17 +152,25 @@ def _under(renamed: dict[str, str], path: str) -> str:
     return path
 
 
-def _free(taken: Mapping[str, object], name: str) -> str:
-    number = 2
-    free = name
-    while free in taken:
-        free = f"{name}.{number}"
+def _free(taken: Callable[[str], bool], path: str, suffix: str) -> str:
+    """The path with a suffix that nothing has yet; a name that gets too long is shortened."""
+    folder, slash, name = path.rpartition("/")
+    number = 1
+    while True:
+        end = suffix if number == 1 else f"{suffix}.{number}"
+        free = folder + slash + os.fsdecode(os.fsencode(name)[: _NAME - len(end)]) + end
+        if not taken(free):
+            return free
         number += 1
-    return free
 
 
-def _make_room(ctx: Context, into: Path, entries: dict[str, Entry]) -> list[Entry]:
-    """What has to be written; moves away what is in the way."""
+def _make_room(
+    ctx: Context, into: Path, entries: dict[str, Entry], base: Mapping[str, Entry]
+) -> list[Entry]:
+    """What has to be written; moves away what is in the way.
+
+    A file that the task left as it was pushed is no result: what is here now, stays.
+    """
     todo = []
     for entry in entries.values():
         target = into / entry.path
@@ -171,7 +181,7 @@ def _make_room(ctx: Context, into: Path, entries: dict[str, Entry]) -> list[Entr
             continue
         if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
             todo.append(entry)
-        elif not _is_there(target, info, entry):
+        elif not _untouched(entry, base) and not _is_there(target, info, entry):
             if _worth_keeping(info, entry):
                 kept = _move_away(target)
                 ctx.warn(f"{target} was changed here after the task wrote it; kept as {kept.name}")
@@ -214,14 +224,9 @@ def _worth_keeping(info: os.stat_result, entry: Entry) -> bool:
 
 
 def _move_away(target: Path) -> Path:
-    number = 1
-    while True:
-        suffix = ".local" if number == 1 else f".local.{number}"
-        kept = target.with_name(target.name + suffix)
-        if not os.path.lexists(kept):
-            os.rename(target, kept)
-            return kept
-        number += 1
+    kept = Path(_free(os.path.lexists, os.fspath(target), ".local"))
+    os.rename(target, kept)
+    return kept
 
 
 @contextmanager

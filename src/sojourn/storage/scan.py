@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 from typing import Protocol
 
-from sojourn.core.errors import NotFound
 from sojourn.core.filters import Filters
 from sojourn.core.interfaces import Ignore
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, safe_target
@@ -25,7 +24,7 @@ class Skipped(Protocol):
 def scan(root: Path, filters: Filters, ignore: Ignore | None, skipped: Skipped) -> dict[str, Entry]:
     """All that is below a folder, by path, folders before what is in them, in a stable order.
 
-    Absent: raises NotFound.
+    Absent: nothing, and `skipped` is told that `.` is lost.
     """
     entries: dict[str, Entry] = {}
     folders = [""]
@@ -44,12 +43,10 @@ def _scan_folder(
     prefix = f"{folder}/" if folder else ""
     try:
         items = sorted(os.scandir(root / folder), key=lambda item: item.name)
-    except (FileNotFoundError, NotADirectoryError):
-        if not folder:
-            raise NotFound(f"There is no folder {root}") from None
-        return []  # removed or replaced since its parent was listed
     except OSError as error:
-        skipped(folder or ".", f"the folder cannot be read ({error.strerror})", lost=True)
+        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        if not folder or not gone:  # else it was removed since its parent was listed
+            skipped(folder or ".", f"the folder cannot be read ({error.strerror})", lost=True)
         return []
     for item in items:
         path = prefix + item.name

@@ -85,12 +85,13 @@ class SnapshotWriter:
     ) -> bool:
         """Store the folder as it is now; False if it is as it was in the last snapshot.
 
-        A file that keeps changing while it is read stays as it was in the snapshot before, if it
-        was there, and `skipped` is told. If the store fails, the next call goes on from there.
+        What keeps changing while it is read, or cannot be read, stays as it was in the snapshot
+        before, if it was there, and `skipped` is told. If the store fails, the next call goes on
+        from there.
         """
         resumed = self._write_pending()
         self._bring_home(ctx)
-        entries = scan(root, filters, ignore, skipped)
+        entries = self._scan(root, filters, ignore, skipped)
         todo = [entry for entry in entries.values() if not self._known(entry, entries)]
         if self._begun and not todo and _same(entries, self._last.entries):
             self._last.entries = entries  # for their inodes
@@ -119,6 +120,22 @@ class SnapshotWriter:
             *self._written.values(), self._pending.objects if self._pending else ()
         )
         self._upload.drop([path for path in self._upload.stored if path not in used])
+
+    def _scan(
+        self, root: Path, filters: Filters, ignore: Ignore | None, skipped: Skipped
+    ) -> dict[str, Entry]:
+        unreadable: list[str] = []
+
+        def told(path: str, reason: str, *, lost: bool = False) -> None:
+            if lost:
+                unreadable.append("" if path == "." else f"{path}/")
+            skipped(path, reason, lost=lost)
+
+        entries = scan(root, filters, ignore, told)
+        if unreadable:
+            kept = self._last.entries.items()
+            entries |= {path: last for path, last in kept if path.startswith(tuple(unreadable))}
+        return entries
 
     def _known(self, entry: Entry, entries: dict[str, Entry]) -> bool:
         """Whether no byte of this entry has to be read; completes it from the last snapshot."""

@@ -55,7 +55,7 @@ class LocalKit:
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                command = (process / "cmdline").read_text(errors="replace").replace("\0", " ")
                 ours = mark in (process / "environ").read_bytes()
                 if ours and int(process.name) != os.getpid():
                     found.append(f"process {process.name}: {command}")

@@ -11,7 +11,7 @@ import pytest
 
 import sojourn
 from sojourn.core.errors import NotFound
-from tests.contract.clouds.conftest import Lab
+from tests.contract.clouds.lab import Lab
 
 CRASHING = """
 import os, signal, sys

@@ -14,8 +14,8 @@ import pytest
 import sojourn
 from sojourn import clouds
 from sojourn.core.errors import Transient
-from tests.contract.clouds.conftest import Lab
 from tests.contract.clouds.faults import Faults, FaultyCloud
+from tests.contract.clouds.lab import Lab
 
 SCRIPT = "mkdir -p output; echo result > output/file"
 Verb = Callable[[Lab], object]

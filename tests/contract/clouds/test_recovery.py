@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sojourn import State
-from tests.contract.clouds.conftest import Lab, log_of
+from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
 RESUMING = """
@@ -136,4 +136,4 @@ def test_a_workdir_too_large_for_the_machine_is_told(lab: Lab) -> None:
     (lab.workdir / "large").write_bytes(bytes(range(256)) * (8 << 12))
     result = lab.run("true")
     assert result.status is State.FAILED
-    assert "No space is left" in result.reason
+    assert "No space left" in result.reason

@@ -8,7 +8,7 @@ import pytest
 
 import sojourn
 from sojourn import State
-from tests.contract.clouds.conftest import Lab, log_of
+from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
 EPOCHS = """#!/bin/bash

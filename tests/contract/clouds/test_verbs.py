@@ -12,7 +12,7 @@ import pytest
 import sojourn
 from sojourn import State
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, QuotaError, SojournError
-from tests.contract.clouds.conftest import Lab, log_of
+from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
 WAITING = "mkdir -p output; echo $SOJOURN_ATTEMPT >> output/attempts; echo up; sleep 300"
@@ -109,6 +109,16 @@ def test_a_newer_local_file_is_not_lost(lab: Lab) -> None:
     handle.delete()
 
 
+def test_what_the_task_did_not_touch_stays_as_it_is_here(lab: Lab) -> None:
+    (lab.workdir / "output").mkdir()
+    (lab.workdir / "output/notes").write_text("as pushed")
+    handle = lab.create("echo result > output/result")
+    handle.wait()
+    (lab.workdir / "output/notes").write_text("edited meanwhile")
+    handle.delete()
+    assert lab.output() == {"notes": "edited meanwhile", "result": "result\n"}
+
+
 def test_delete_keeps_everything_if_the_results_cannot_come_home(lab: Lab, tmp_path: Path) -> None:
     handle = lab.create("mkdir output; echo precious > output/file")
     handle.wait()
@@ -139,7 +149,7 @@ def test_a_full_disk_on_the_laptop_loses_nothing(lab: Lab, tmp_path: Path) -> No
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
     subprocess.run(mount, check=True)
     try:
-        with pytest.raises(QuotaError, match="No space is left"):
+        with pytest.raises(QuotaError, match="No space left"):
             handle.delete(into=disk)
         assert not list(disk.rglob(".sojourn-*"))
     finally:

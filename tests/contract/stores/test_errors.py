@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from sojourn.core.errors import AuthError, NotFound, SojournError, Transient
+from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.storage.store import Store, StoreAddress, open_store
+from tests.support.disks import small_disk
 from tests.support.seaweed import Seaweed
 
 CALLS: dict[str, Callable[[Store], Any]] = {
@@ -110,6 +111,16 @@ def test_a_folder_that_goes_away_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         store.get("a")
     assert store.list("a") == []
+
+
+def test_a_full_disk_is_a_quota_error_and_leaves_no_half_object(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        store = open_store(StoreAddress(f"file://{disk}"))
+        for put in (store.put, store.put_new):
+            with pytest.raises(QuotaError):
+                put("a/b", bytes(2 << 20))
+        assert store.list("") == []
+        store.put("a/b", b"small")
 
 
 def test_an_unknown_kind_of_store_is_an_error_of_ours() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+
 from tests.unit.agent.world import World
 
 

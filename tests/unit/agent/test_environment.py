@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.world import MARK, World, eventually, marked
 
 from sojourn.core.report import Outcome
+from tests.unit.agent.world import MARK, World, eventually, marked
 
 _DUMP = '#!/usr/bin/python3\nimport json, os\njson.dump(dict(os.environ), open("env", "w"))\n'
 

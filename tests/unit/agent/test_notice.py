@@ -6,11 +6,11 @@ import os
 import signal
 
 import pytest
-from tests.unit.agent.world import World, eventually, marked
 
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
 from sojourn.storage.lease import Leases
+from tests.unit.agent.world import World, eventually, marked
 
 _COUNTING = """
 trap 'echo told >> file; exit 0' TERM

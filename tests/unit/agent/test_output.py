@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 
-from tests.unit.agent.world import World, eventually
-
 import pytest
 
 from sojourn.core.context import Context
 from sojourn.core.report import Outcome
+from tests.unit.agent.world import World, eventually
 
 _MEMORY = 80 * 1024  # kB
 

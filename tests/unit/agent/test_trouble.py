@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.world import World, eventually
 
-from sojourn.core.context import Context
 from sojourn.core.report import Outcome
+from tests.unit.agent.world import World, eventually
 
 
 @contextmanager
@@ -32,7 +31,7 @@ def _away(world: World) -> Iterator[None]:
 
 def test_a_store_out_of_reach_does_not_disturb_the_script(world: World) -> None:
     world.task("for i in $(seq 30); do echo $i; echo $i >> file; sleep 0.1; done")
-    world.data.watch(Context())
+    world.follow()
     agent = world.agent(ttl=4.0, snapshot_every=0.2)
     eventually(lambda: "3\n" in world.printed())
     with _away(world):
@@ -44,14 +43,14 @@ def test_a_store_out_of_reach_does_not_disturb_the_script(world: World) -> None:
     assert world.files()["file"].decode() == expected
     (report,) = world.reports()
     assert report.outcome is Outcome.SUCCEEDED
-    assert "The store did not do its work" in said
+    assert "in the store" in said
     assert len(said.splitlines()) < 40, "it asked again and again"
 
 
 def test_a_store_out_of_reach_at_the_end(world: World) -> None:
     # More output than the log keeps in memory, so that the rest waits in the pipe.
     world.task("echo started; sleep 1; seq -w 1500000; touch file")
-    world.data.watch(Context())
+    world.follow()
     agent = world.agent()
     eventually(lambda: "started" in world.printed())
     with _away(world):
@@ -63,12 +62,24 @@ def test_a_store_out_of_reach_at_the_end(world: World) -> None:
     assert "file" in world.files()
 
 
+def test_results_wait_for_a_store_that_is_out_of_reach(world: World) -> None:
+    world.task("echo started; sleep 0.5; echo last; touch file")
+    world.follow()
+    agent = world.agent()
+    eventually(lambda: "started" in world.printed())
+    with _away(world):
+        time.sleep(2.5)
+    assert agent.wait() == 0
+    assert world.printed() == "started\nlast\n"
+    assert "file" in world.files()
+
+
 def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
     world.task("true")
     with _away(world):
         agent = world.agent()
         assert agent.wait() == 75
-    assert "task.json" in agent.said
+    assert "There is no store" in agent.said
 
 
 def test_a_damaged_workdir_is_told_and_not_tried_again(world: World) -> None:

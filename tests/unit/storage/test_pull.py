@@ -144,6 +144,17 @@ def test_a_name_that_a_script_uses_itself_is_not_overwritten(home: Home) -> None
     assert home.files()["out/a.rank1"] == b"mine"
 
 
+def test_names_that_leave_no_room_for_a_suffix_are_shortened(home: Home) -> None:
+    name = "out/" + "x" * 255
+    home.rank({"out": Dir(), name: new(b"zero")})
+    home.rank({"out": Dir(), name: new(b"one")})
+    home.rank({"out": Dir(), name: new(b"two"), name[:-6] + ".rank2": new(b"taken")})
+    write_tree_at(home.into, {name: File(b"mine", mtime=NEW + 1)})
+    home.pull()
+    assert home.files()[name] == b"zero"
+    assert set(home.files().values()) == {b"zero", b"one", b"two", b"taken", b"mine"}
+
+
 def test_a_folder_gives_way_to_a_file_of_a_lower_rank(home: Home) -> None:
     home.rank({"out": Dir(), "out/a": new(b"file")})
     home.rank({"out": Dir(), "out/a": Dir(), "out/a/b": Dir(), "out/a/b/c": new(b"deep")})

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sojourn.core.context import Context
-from sojourn.storage import reading
+from sojourn.storage import reading, scan
 from sojourn.storage.manifest import Entry
 from sojourn.storage.pull import newest_of_rank
 from sojourn.storage.scan import entry_of
@@ -110,8 +110,11 @@ def _vanish(path: Path, count: int) -> None:
 
 
 def _become_a_symlink(path: Path, count: int) -> None:
+    secret = path.parent.parent / "secret"
+    secret.write_bytes(b"not to be stored")
+    os.utime(secret, ns=(1, 1))
     path.unlink()
-    path.symlink_to("elsewhere")
+    path.symlink_to(secret)
 
 
 def _become_a_folder(path: Path, count: int) -> None:
@@ -229,10 +232,11 @@ def test_a_file_that_is_replaced_between_the_scan_and_the_read_is_whole_or_absen
     assert stored(store)["g"] == b"g" * 300
     assert stored(store).get("f", b"absent") in (b"another", b"absent")
     monkeypatch.setattr(reading.Reader, "read", real)
-    take(by, root)
+    by.take(Context(), root, NO_FILTERS, skipped=lambda path, reason, lost=False: None)
     manifest = newest_of_rank(store, 0)
     assert manifest is not None
-    assert ("f" in manifest.entries) == os.path.lexists(root / "f")
+    holds = os.path.lexists(root / "f") and not (root / "f").is_symlink()  # it leads outside
+    assert ("f" in manifest.entries) == holds
 
 
 def test_a_folder_that_becomes_a_file_between_the_scan_and_the_read(
@@ -289,11 +293,26 @@ def test_records_of_a_busy_writer_are_never_torn(store: WatchedStore, root: Path
 
 
 def test_a_change_within_the_same_tick_of_the_clock_is_seen_at_the_next_scan(
-    store: WatchedStore, root: Path
+    store: WatchedStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Same size, same inode, and maybe the same time: only cooling makes the time trustworthy."""
+    tick = 100_000_000
+
+    def slow_clock(path: str, info: os.stat_result, target: str = "") -> Entry | None:
+        entry = entry_of(path, info, target)
+        return entry and entry._replace(
+            mtime=entry.mtime // tick * tick, ctime=entry.ctime // tick * tick + 1
+        )
+
+    def changed(entry: Entry, descriptor: int) -> bool:
+        return slow_clock(entry.path, os.fstat(descriptor)) != entry
+
+    monkeypatch.setattr(reading, "entry_of", slow_clock)
+    monkeypatch.setattr(scan, "entry_of", slow_clock)
+    monkeypatch.setattr(reading, "_changed", changed)
+    monkeypatch.setattr(reading, "_COOL", tick + 10_000_000)
     by = writer(store)
-    for number in range(30):
+    for number in range(6):
         (root / "f").write_bytes(b"%03d" % number)
         take(by, root)
         by.sweep()

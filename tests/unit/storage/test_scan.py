@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.core.errors import NotFound
 from sojourn.core.filters import Filters
 from sojourn.storage.manifest import FILE, FOLDER, LINK
 from sojourn.storage.scan import entry_of, scan
@@ -86,8 +85,9 @@ def test_ignored_folders_are_not_entered(tmp_path: Path) -> None:
 def test_an_absent_folder_is_not_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for name in ("absent", "file"):
-        with pytest.raises(NotFound, match=name):
-            scan(tmp_path / name, NO_FILTERS, None, refuse)
+        told = Told()
+        assert scan(tmp_path / name, NO_FILTERS, None, told) == {}
+        assert told.paths == {".": True}
 
 
 @pytest.mark.parametrize("instead", ["nothing", "file", "dangling symlink"])

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sojourn.core.context import Context
-from sojourn.core.errors import Cancelled, Conflict, NotFound
+from sojourn.core.errors import Cancelled, Conflict
 from sojourn.core.events import Event, Progress
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
@@ -27,7 +29,7 @@ from tests.support.snapshots import (
     take,
     writer,
 )
-from tests.support.trees import File, read_tree, write_tree
+from tests.support.trees import Dir, File, read_tree, write_tree
 
 pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
 
@@ -60,14 +62,54 @@ def test_an_empty_folder_is_a_snapshot(store: WatchedStore, root: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_not_an_empty_one(store: WatchedStore, root: Path) -> None:
-    (root / "a").write_bytes(b"x")
+    for number in range(10):
+        (root / str(number)).write_bytes(b"%d" % number * 50)
     by = writer(store)
     take(by, root)
-    (root / "a").unlink()
+    for number in range(1, 10):  # leaves a pack that is mostly unused
+        (root / str(number)).unlink()
+    take(by, root)
+    (root / "0").unlink()
     root.rmdir()
-    with pytest.raises(NotFound):
-        take(by, root)
-    assert list(whole(store).entries) == ["a"]
+    told: dict[str, bool] = {}
+
+    def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+        told[path] = lost
+
+    assert not by.take(Context(), root, NO_FILTERS, skipped=skipped)
+    assert told == {".": True}
+    assert list(whole(store).entries) == ["0"]
+
+
+@pytest.mark.parametrize("unreadable", ["d", "."])
+def test_a_folder_that_cannot_be_read_stays_as_it_was(
+    store: WatchedStore, root: Path, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    write_tree(root, {"a": File(b"1"), "d": Dir(), "d/e": Dir(), "d/e/f": File(b"2"), "d2": Dir()})
+    by = writer(store)
+    take(by, root)
+    before = whole(store)
+    told: dict[str, bool] = {}
+
+    def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+        told[path] = lost
+
+    real = os.scandir
+
+    def scandir(folder: Path) -> Any:
+        if Path(folder) == root / unreadable:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(folder)
+
+    (root / "a").write_bytes(b"3")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        by.take(Context(), root, NO_FILTERS, skipped=skipped)
+    assert told == {unreadable: True}
+    assert whole(store).entries.keys() == before.entries.keys()
+    assert whole(store).entries["d/e/f"].parts == before.entries["d/e/f"].parts
+    take(by, root)
+    assert whole(store).entries["a"].parts != before.entries["a"].parts
 
 
 def test_there_is_no_newest_of_an_empty_line(store: WatchedStore) -> None:

@@ -27,5 +27,5 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
             session.renderer.result({"type": "finding", **finding.to_dict()}, "")
         rows = [(f.verdict, f.subject, f.detail) for f in findings]
         if not as_json:
-            click.echo(table(rows))
+            session.renderer.result({}, table(rows))
     ctx.exit(1 if any(f.verdict == "problem" for f in findings) else 0)

@@ -32,9 +32,7 @@ def list_(as_json: bool) -> None:
                 status = Status(State.QUEUED, f"its state cannot be read: {error}", None, ())
             session.renderer.result(status_row(handle, status), "")
             rows.append((handle.id, str(status.state), handle.cloud, status.reason))
-    if as_json:
-        return
-    if rows:
-        click.echo(table(rows))
-    else:
-        click.echo("There are no tasks. Start one with: sojourn run", err=True)
+        if not as_json:
+            session.renderer.result({}, table(rows))
+            if not rows:
+                session.ctx.note("There are no tasks. Start one with: sojourn run")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sojourn.cli.session import id_argument, json_option, opened
+from sojourn.core.errors import InvalidInput
 
 
 @click.command()
@@ -49,7 +50,10 @@ def show_logs(
 
     with opened(as_json=as_json, timestamps=timestamps, quiet=not follow) as session:
         handle = api.get(id, ctx=session.ctx)
-        ranks = handle.task().parallelism > 1 and rank is None
+        parallelism = handle.task().parallelism
+        if rank is not None and not 0 <= rank < parallelism:
+            raise InvalidInput("rank", f"{rank} is not one of 0 to {parallelism - 1}")
+        ranks = parallelism > 1 and rank is None
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks, quiet=not follow) as session:
         handle = api.get(id, ctx=session.ctx)
         if follow:

@@ -8,6 +8,7 @@ import click
 
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import task_options, tasks_from
+from sojourn.core.status import State
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
@@ -56,7 +57,8 @@ def run(
     sojourn run --detach task.yaml
     sojourn run main.tf
     """
-    tasks = tasks_from(file, ctx.meta.get("command", []), options)
+    with opened(as_json=as_json):
+        tasks = tasks_from(file, ctx.meta.get("command", []), options)
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
         ctx.exit(_run(session, tasks, gitignore, detach, keep))
@@ -76,8 +78,8 @@ def create(
     \b
     sojourn create --workdir . --output results train.sh
     """
-    tasks = tasks_from(file, ctx.meta.get("command", []), options)
     with opened(as_json=as_json) as session:
+        tasks = tasks_from(file, ctx.meta.get("command", []), options)
         ctx.exit(_run(session, tasks, gitignore, detach=True, keep=True))
 
 
@@ -99,8 +101,11 @@ def _see_through(session: Session, handle: Handle, keep: bool) -> int:
     from sojourn.cli.following import exit_code, followed
 
     followed(session, handle)
-    code = exit_code(handle.status())
-    if keep:
+    now = handle.status()
+    code = exit_code(now)
+    if now.state is State.STOPPED:
+        session.ctx.note(f"Resume it with: sojourn start {handle.id}")
+    elif keep:
         handle.pull()
         session.ctx.note(f"Kept; remove it with: sojourn delete {handle.id}")
     else:

@@ -17,13 +17,13 @@ from uuid import uuid4
 
 from sojourn.core.ids import TaskId
 
-__all__ = ["LocalMachine", "Settings", "kill_strays", "strays"]
+__all__ = ["STORING_WITHIN", "LocalMachine", "Settings", "agents", "kill_strays"]
 
 _TTL = 15.0
 _GRACE = 10.0
 _LOOK = 0.25
 _MARK = "SOJOURN_MACHINE"
-_BEYOND_TIMEOUT = 120.0  # seconds that an agent has to end by itself before its machine is ended
+STORING_WITHIN = 3600.0  # seconds that an agent has to store its work before its machine is ended
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LocalMachine:
         self.id = f"{TaskId.parse(settings.id).short}-{uuid4().hex[:8]}"
         self.began = time.monotonic()
         self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._deadline = self.began + settings.timeout + _BEYOND_TIMEOUT
+        self._deadline = self.began + settings.timeout + STORING_WITHIN
         self._told = float("inf")
         self._folder = Path(settings.machines_folder) / self.id
         self._folder.mkdir(mode=0o700, parents=True)
@@ -93,7 +93,7 @@ class LocalMachine:
     def enforce(self) -> None:
         """End it if it should have ended long ago."""
         now = time.monotonic()
-        if now > self._deadline or now > self._told + _GRACE + _BEYOND_TIMEOUT:
+        if now > self._deadline or now > self._told + _GRACE + STORING_WITHIN:
             self._process.kill()
 
     def last_words(self) -> str:
@@ -122,6 +122,16 @@ def strays(id: TaskId) -> list[int]:
             if mark in environ.read_bytes():
                 found.append(int(environ.parent.name))
     return [pid for pid in found if pid != os.getpid()]
+
+
+def agents(id: TaskId) -> list[int]:
+    """Those of them that are agents: they end by themselves once they have stored their work."""
+    found = []
+    for pid in strays(id):
+        with suppress(OSError):
+            if b"\0sojourn.agent\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
 
 
 def kill_strays(id: TaskId) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
-from sojourn.clouds.local.machines import kill_strays, strays
+from sojourn.clouds.local.machines import agents, kill_strays
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.events import CloudEvent
@@ -158,7 +158,7 @@ class LocalScaler:
 
     def _wait_until_ended(self, ctx: Context) -> None:
         give_up = time.monotonic() + _ENDS_WITHIN
-        while is_locked(self._folders.supervisor_lock) or strays(self._id):
+        while is_locked(self._folders.supervisor_lock) or agents(self._id):
             if time.monotonic() > give_up:
                 self._wake(signal.SIGKILL)
                 return

@@ -19,7 +19,13 @@ from pathlib import Path
 from sojourn.agent.process import adopt_orphans, below, kill_below
 from sojourn.clouds.local.files import locked, read_rows, write_whole
 from sojourn.clouds.local.folders import TaskFolders
-from sojourn.clouds.local.machines import LocalMachine, Settings, kill_strays, strays
+from sojourn.clouds.local.machines import (
+    STORING_WITHIN,
+    LocalMachine,
+    Settings,
+    agents,
+    kill_strays,
+)
 from sojourn.core.ids import TaskId
 
 __all__ = ["Supervisor"]
@@ -27,7 +33,6 @@ __all__ = ["Supervisor"]
 _ROUND = 1.0  # seconds between rounds if nothing wakes it
 _SHORT_LIFE = 5.0  # a machine that was lost sooner makes the next one wait
 _LONGEST_WAIT = 30.0
-_STRAYS_END_WITHIN = 30.0
 
 
 class Supervisor:
@@ -56,10 +61,10 @@ class Supervisor:
             _drain(wakeup)
 
     def _inherit(self) -> None:
-        """Wait for what a former supervisor left to end by itself; all its machines are gone."""
+        """Let agents of a former supervisor store their work; then all its machines are gone."""
         task = TaskId.parse(self._settings.id)
-        give_up = time.monotonic() + _STRAYS_END_WITHIN
-        while strays(task) and time.monotonic() < give_up:
+        give_up = time.monotonic() + STORING_WITHIN
+        while agents(task) and time.monotonic() < give_up:
             time.sleep(0.05)
         kill_strays(task)
         self._dead.update(row["machine"] for row in read_rows(self._folders.events))

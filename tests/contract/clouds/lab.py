@@ -1,0 +1,48 @@
+"""Short names for what the contract tests do all the time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import sojourn
+from tests.contract.clouds.kit import Kit
+from tests.support.waiting import until
+
+
+class Lab:
+    """A cloud, a workdir, and what was told meanwhile."""
+
+    def __init__(self, kit: Kit, workdir: Path) -> None:
+        self.kit = kit
+        self.workdir = workdir
+        self.events: list[Any] = []
+
+    def task(self, script: str, *, storage: sojourn.Storage | None = None, **more: Any) -> Any:
+        """A task of this cloud, with the lab's workdir and the output folder `output`."""
+        storage = storage or sojourn.Storage(workdir=str(self.workdir), output="output")
+        text = script if script.startswith("#!") else f"#!/bin/bash\n{script}"
+        return sojourn.Task(text, cloud=self.kit.cloud, storage=storage, **more)
+
+    def create(self, script: str, **more: Any) -> sojourn.Handle:
+        return sojourn.create(self.task(script, **more), on_event=self.events.append)
+
+    def run(self, script: str, **more: Any) -> sojourn.Result:
+        return sojourn.run(self.task(script, **more), on_event=self.events.append)
+
+    def output(self) -> dict[str, str]:
+        """The results that are at home, by path."""
+        folder = self.workdir / "output"
+        return {
+            str(path.relative_to(folder)): path.read_text()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+
+    def until_stored(self, handle: sojourn.Handle, name: str, into: Path) -> None:
+        """Wait until a file of the output is in a snapshot."""
+        until(lambda: handle.pull(into) is not None and (into / "output" / name).exists())
+
+
+def log_of(handle: sojourn.Handle, **which: int) -> list[str]:
+    return [line.text for line in handle.logs(**which)]  # type: ignore[arg-type]

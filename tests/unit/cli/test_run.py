@@ -1,0 +1,272 @@
+"""`sojourn run`: a whole life from the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.shell import COMMAND, Shell, eventually
+
+_ECHO = "import json, sys; print(json.dumps(sys.argv[1:]))"
+
+
+def test_arguments_arrive_as_they_were_given(shell: Shell) -> None:
+    import json
+
+    given = ["a b", "", "it's", '"q"', "$HOME `x` \\n", "é☃", "--", "-x", "*", "one\ntwo", "#"]
+    shown = shell.ok("run", "--", sys.executable, "-c", _ECHO, *given)
+    assert json.loads(shown) == given
+
+
+def test_arguments_that_are_no_text(shell: Shell) -> None:
+    script = b"printf '%s' \xff | od -An -tx1"
+    run = subprocess.run(
+        [*COMMAND, "run", "--", b"sh", b"-c", script],
+        env=shell.environment,
+        capture_output=True,
+        timeout=30,
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, b"ff")
+
+
+def test_only_the_script_speaks_on_standard_output(shell: Shell) -> None:
+    result = shell("run", "--", "sh", "-c", "echo out; echo err >&2; sleep 0.5")
+    assert result.returncode == 0
+    assert result.stdout == "out\nerr\n"
+    assert "\x1b" not in result.stderr
+    assert "\r" not in result.stderr
+    words = result.stderr.splitlines()
+    assert "Starting machines" in words
+    assert "Task running" in words
+    assert "Task succeeded" in words
+    assert not [line for line in words if "lost" in line]
+    assert shell.tasks() == []
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 3", 3), ("kill -TERM $$", 143), ("kill -9 $$", 137)]
+)
+def test_the_exit_code_is_the_scripts(shell: Shell, script: str, code: int) -> None:
+    result = shell("run", "--", "sh", "-c", script)
+    assert result.returncode == code
+    assert f"Task failed, exit code {code}: the script " in result.stderr
+    assert shell.tasks() == []
+
+
+def test_timeout(shell: Shell) -> None:
+    result = shell("run", "--timeout", "1", "--", "sleep", "60")
+    assert result.returncode == 124
+    assert "Task timed-out" in result.stderr
+
+
+def test_a_program_that_is_not_there(shell: Shell) -> None:
+    result = shell("run", "--", "no-such-program")
+    assert result.returncode == 127
+    assert "no-such-program" in result.stdout
+
+
+def test_a_script_that_cannot_start(shell: Shell) -> None:
+    shell.file("train.sh", "#!/no/such/shell\n")
+    result = shell("run", "train.sh")
+    assert result.returncode == 127
+    assert "/no/such/shell, which its first line names, is not on this machine" in result.stderr
+
+
+def test_a_script_with_its_data(shell: Shell) -> None:
+    shell.file("train.sh", "#!/bin/sh\nmkdir -p results; cat data > results/copy; ls -A\n")
+    shell.file("data", "hello")
+    shell.file("junk.pyc", "")
+    result = shell("run", "--workdir", ".", "--output", "results", "--exclude", "*.pyc", "train.sh")
+    assert result.returncode == 0
+    assert result.stdout.split() == ["data", "results", "train.sh"]
+    assert (shell.cwd / "results" / "copy").read_text() == "hello"
+
+
+def test_gitignore(shell: Shell) -> None:
+    shell.file(".gitignore", "secret\n")
+    shell.file("secret", "")
+    shell.file("open", "")
+    result = shell("run", "--workdir", ".", "--gitignore", "--", "ls")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["open"]
+
+
+_YAML = """
+script: |
+  #!/bin/sh
+  echo "$A $B $SOJOURN_PARALLELISM"
+  echo x > results/$SOJOURN_RANK
+environment: {A: file, B: file}
+storage: {workdir: work, output: results}
+"""
+
+_HCL = """
+resource "iterative_task" "one" {
+  cloud = "local"
+  script = <<-EOF
+    #!/bin/sh
+    echo "one $A"
+  EOF
+  environment = { A = "file" }
+}
+resource "iterative_task" "two" {
+  cloud = "local"
+  script = "#!/bin/sh\\nexit 4"
+}
+"""
+
+
+def test_yaml_and_options_on_top_of_it(shell: Shell) -> None:
+    shell.file("folder/task.yaml", _YAML)
+    shell.file("folder/work/results/keep", "")
+    assert shell.ok("run", "folder/task.yaml") == "file file 1\n"
+    assert (shell.cwd / "folder" / "work" / "results" / "0").exists()
+    shown = shell.ok("run", "--env", "B=option", "--parallelism", "2", "folder/task.yaml")
+    assert sorted(shown.splitlines()) == ["[0] file option 2", "[1] file option 2"]
+
+
+def test_main_tf(shell: Shell) -> None:
+    shell.file("main.tf", _HCL)
+    result = shell("run", "--env", "A=option", "main.tf")
+    assert result.returncode == 4
+    assert result.stdout == "one option\n"
+    assert shell.tasks() == []
+
+
+def test_variables_are_imported(shell: Shell) -> None:
+    shell.environment |= {"TOKEN": "a 'b'", "WANDB_KEY": "k", "WANDB_URL": "u", "OTHER": "no"}
+    shown = shell.ok("run", "--env", "TOKEN", "--env", "WANDB_*", "--env", "X=1=2", "--", "env")
+    lines = shown.splitlines()
+    assert {"TOKEN=a 'b'", "WANDB_KEY=k", "WANDB_URL=u", "X=1=2"} < set(lines)
+    assert not [line for line in lines if line.startswith("OTHER")]
+
+
+def test_detach_prints_only_the_id(shell: Shell) -> None:
+    result = shell("run", "--detach", "--name", "mine", "--", "true")
+    assert result.returncode == 0
+    (task,) = result.stdout.splitlines()
+    assert [task] == shell.tasks()
+    assert task.startswith("tpi-mine-")
+    again = shell("run", "--detach", "--name", "mine", "--", "true")
+    assert again.stdout == result.stdout, "the same name is the same task"
+    other = shell("run", "--detach", "--name", "mine", "--", "false")
+    assert other.returncode == 1
+    assert "it is another one" in other.stderr
+    assert [task] == shell.tasks()
+
+
+def test_create_is_run_detached(shell: Shell) -> None:
+    task = shell.ok("create", "--", "sh", "-c", "echo hello").strip()
+    eventually(lambda: shell.state(task) == "succeeded")
+    assert shell.ok("read", task).startswith(f"hello\n{task}  succeeded\n")
+
+
+def test_keep(shell: Shell) -> None:
+    shell.file("results/old", "")
+    result = shell(
+        *("run", "--keep", "--workdir", ".", "--output", "results"),
+        *("--", "sh", "-c", "echo x > results/new"),
+    )
+    assert result.returncode == 0
+    (task,) = shell.tasks()
+    assert f"Kept; remove it with: sojourn delete {task}" in result.stderr
+    assert (shell.cwd / "results" / "new").exists()
+
+
+def test_a_task_that_somebody_stopped_is_kept(shell: Shell) -> None:
+    run = shell.background("run", "--", "sh", "-c", "echo started; sleep 60")
+    assert run.stdout
+    assert run.stdout.readline() == "started\n"
+    (task,) = shell.tasks()
+    shell.ok("stop", task)
+    _, err = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert f"Resume it with: sojourn start {task}" in err
+    assert shell.state(task) == "stopped"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_reader_who_has_enough(shell: Shell, as_json: bool) -> None:
+    options = ["--json"] if as_json else []
+    script = "echo 1; while [ ! -e enough ]; do echo 2; sleep 0.05; done"
+    run = shell.background("run", *options, "--name", "n", "--", "sh", "-c", script)
+    assert run.stdout
+    first = run.stdout.readline()
+    run.stdout.close()
+    assert run.wait(30) == 141
+    assert run.stderr
+    err = run.stderr.read()
+    run.stderr.close()
+    assert "Traceback" not in err
+    assert "Exception ignored" not in err
+    if as_json:
+        assert '"step-started"' in first  # before anything was made, so nothing is left
+        eventually(lambda: shell.tasks() == [], 5)
+        return
+    assert first == "1\n"
+    (task,) = shell.tasks()
+    assert f"Come back with: sojourn logs {task} --follow" in err
+    assert shell.state(task) == "running"
+    (workdir,) = (shell.home / "cache").glob("sojourn/machines/*/*/workdir")
+    (workdir / "enough").touch()
+    eventually(lambda: shell.state(task) == "succeeded")
+
+
+def test_nobody_listens_to_standard_error(shell: Shell) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = subprocess.run(
+        [*COMMAND, "run", "--", "echo", "hello"],
+        env=shell.environment,
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        timeout=30,
+    )
+    os.close(writing)
+    assert (run.returncode, run.stdout) == (0, b"hello\n")
+
+
+def test_a_terminal_that_knows_ascii_only(shell: Shell) -> None:
+    shell.environment["PYTHONIOENCODING"] = "ascii"
+    assert shell.ok("run", "--", "printf", "é\\n") == "?\n"
+
+
+def test_on_a_terminal(shell: Shell) -> None:
+    shell.file("large", "x" * 1000)
+    terminal = shell.terminal("run", "--workdir", ".", "--", "sh", "-c", "echo hello; exit 3")
+    assert terminal.wait() == 3
+    assert "Uploading workdir: \x1b[32mdone\x1b[0m in " in terminal.shown
+    assert "\nhello\n" in terminal.shown
+    assert "\x1b[31mTask failed, exit code 3" in terminal.shown
+
+
+def test_progress_on_a_terminal(shell: Shell) -> None:
+    with open(shell.cwd / "large", "wb") as file:
+        for _ in range(40):
+            file.write(os.urandom(10 << 20))
+    terminal = shell.terminal("run", "--workdir", ".", "--", "ls")
+    terminal.wait(60)
+    assert "\nlarge\n" in terminal.shown
+    assert "Uploading workdir:" in terminal.shown
+    if "%|" not in terminal.shown:
+        pytest.skip("it was done before anything had to be drawn")
+    assert "B/s" in terminal.shown
+
+
+def test_machine_options_are_told_to_have_no_effect(shell: Shell) -> None:
+    result = shell("run", "--machine", "xl", "--spot", "0", "--", "true")
+    assert result.returncode == 0
+    assert "machine, spot have no effect" in result.stderr
+
+
+def test_the_workdir_is_found_from_elsewhere(shell: Shell, tmp_path: Path) -> None:
+    shell.file("results/old", "")
+    task = shell.detached("echo x > results/new", "--workdir", ".", "--output", "results")
+    eventually(lambda: shell.state(task) == "succeeded")
+    project, shell.cwd = shell.cwd, tmp_path
+    assert shell.ok("delete", task) == f"Deleted {task}\n"
+    assert (project / "results" / "new").exists()

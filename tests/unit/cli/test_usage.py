@@ -1,0 +1,174 @@
+"""Help, and what is said to those who mistyped."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from sojourn import __version__
+from sojourn.cli import cli
+from tests.unit.cli.shell import COMMAND, Shell
+
+COMMANDS = cli.list_commands(None)  # type: ignore[arg-type]
+WITH_JSON = [name for name in COMMANDS if name != "completion"]
+
+
+def test_help_lists_every_command(shell: Shell) -> None:
+    shown = shell.ok("--help")
+    for name in COMMANDS:
+        assert re.search(rf"^  {name}  +\S", shown, re.MULTILINE)
+    assert shell.ok("-h") == shown
+
+
+def test_version(shell: Shell) -> None:
+    assert shell.ok("--version") == f"sojourn, version {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example(shell: Shell, name: str) -> None:
+    shown = shell.ok(name, "--help")
+    assert shown.startswith(f"Usage: sojourn {name} ")
+    example = rf"^  (eval \"\$\()?sojourn {name}( |$|\n)"
+    assert re.search(example, shown, re.MULTILINE), shown
+    assert ("--json" in shown) == (name in WITH_JSON)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("statsu", "status"), ("lst", "list"), ("remove", None), ("rnu", "run")]
+)
+def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
+    result = shell(typed)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    expected = f"Did you mean '{meant}'?" if meant else "See: sojourn --help"
+    assert expected in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["run"], "give a script, a task.yaml, a main.tf, or a command after `--`"),
+        (["run", "--"], "give a script, a task.yaml, a main.tf, or a command after `--`"),
+        (["run", "file", "--", "true"], "give a file or a command after `--`, not both"),
+        (["run", "train.sh"], "there is no file train.sh; a command to run goes after `--`"),
+        (["run", "--cloud", "locl", "--", "true"], "did you mean 'local'?"),
+        (["run", "--cloud", "mars", "--", "true"], "'mars' is not available (available: local"),
+        (["run", "--parallelism", "0", "--", "true"], "parallelism: 0 is not possible"),
+        (["run", "--timeout", "-5", "--", "true"], "timeout: -5 is not possible"),
+        (["run", "--spot", "-2", "--", "true"], "spot: -2"),
+        (["run", "--env", "1A=x", "--", "true"], "environment.1A: a name has letters"),
+        (["run", "--env", "=x", "--", "true"], "environment: '=x' should be NAME=VALUE"),
+        (["run", "--env", "A_*=x", "--", "true"], "leave its value empty"),
+        (["run", "--tag", "x", "--", "true"], "tags: 'x' should be NAME=VALUE"),
+        (["run", "--output", "../x", "--", "true"], "storage.output: '../x' is outside workdir"),
+        (["run", "--workdir", "nowhere", "--", "true"], "storage.workdir: there is no folder"),
+        (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
+        (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
+        (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
+    ],
+)
+def test_invalid_input(shell: Shell, args: list[str], words: str) -> None:
+    result = shell(*args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert words in result.stderr
+    command, *others = args
+    as_json = shell(command, "--json", *others)
+    assert (as_json.returncode, as_json.stderr) == (2, "")
+    (row,) = map(json.loads, as_json.stdout.splitlines())
+    assert (row["type"], row["error"]) == ("error", "InvalidInput")
+    assert any(words in f"{p['path']}: {p['message']}" for p in row["problems"])
+    assert shell.tasks() == []
+
+
+def test_all_problems_are_told_at_once(shell: Shell) -> None:
+    result = shell("run", "--parallelism", "0", "--timeout", "0", "--spot", "-3", "--", "true")
+    assert result.returncode == 2
+    for field in ("parallelism", "timeout", "spot"):
+        assert f"{field}: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["status"],
+        ["logs", "--no-such-option"],
+        ["delete"],
+        ["completion", "csh"],
+        ["run", "--parallelism", "many"],
+    ],
+)
+def test_wrong_use(shell: Shell, args: list[str]) -> None:
+    result = shell(*args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Usage: sojourn" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["status", "logs", "pull", "stop", "start", "interrupt", "delete", "read"]
+)
+def test_no_such_task(shell: Shell, name: str) -> None:
+    result = shell(name, "tpi-no")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "Error: There is no task tpi-no\n`sojourn list` shows all there are.\n"
+    (row,) = shell.rows(name, "tpi-no")
+    assert row == {
+        "type": "error",
+        "error": "NotFound",
+        "message": "There is no task tpi-no",
+        "hint": "`sojourn list` shows all there are.",
+        "problems": [],
+    }
+
+
+def test_a_home_that_cannot_be_used(shell: Shell) -> None:
+    blocked = shell.cwd / "blocked"
+    blocked.touch()
+    shell.environment["XDG_DATA_HOME"] = str(blocked)
+    result = shell("run", "--", "true")
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "Not a directory" in result.stderr
+    rows = shell.rows("run", "--", "true")
+    assert (rows[-1]["type"], rows[-1]["error"]) == ("error", "SojournError")
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: Shell, shell_name: str) -> None:
+    script = shell.ok("completion", shell_name)
+    assert "_SOJOURN_COMPLETE" in script
+    program = shutil.which(shell_name)
+    if program:
+        checked = subprocess.run([program, "-n"], input=script, text=True, capture_output=True)
+        assert checked.returncode == 0, checked.stderr
+
+
+def _complete(shell: Shell, *words: str) -> list[str]:
+    result = subprocess.run(
+        COMMAND,
+        env={
+            **shell.environment,
+            "_SOJOURN_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(("sojourn", *words)),
+            "COMP_CWORD": str(len(words)),
+        },
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert result.stderr == ""
+    return [line.partition(",")[2] for line in result.stdout.splitlines()]
+
+
+def test_completion(shell: Shell) -> None:
+    first, second = (shell.detached("true", "--name", name) for name in ("one", "two"))
+    assert _complete(shell, "st") == ["status", "stop", "start"]
+    assert _complete(shell, "status", "") == [first, second]
+    assert _complete(shell, "status", "tpi-t") == [second]
+    assert _complete(shell, "delete", first, "tpi-") == [first, second]
+    assert "--timestamps" in _complete(shell, "logs", "--t")
