@@ -158,11 +158,14 @@ def run(
 
 
 def get(id: str, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> Handle:
-    """The task of this id, which may be shortened while it is unique."""
+    """The task of this id, which may be shortened while it is unique; a whole name wins."""
     ctx = ctx or _context(on_event)
     found = [handle for handle in list_tasks(ctx=ctx) if _means(id, handle._id)]
     if not found:
         raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
+    named = [handle for handle in found if id in (handle._id.name, f"tpi-{handle._id.name}")]
+    if len(named) == 1:
+        return named[0]
     if len(found) > 1:
         names = ", ".join(handle.id for handle in found)
         raise InvalidInput("id", f"{id!r} could be any of: {names}; give more of it")

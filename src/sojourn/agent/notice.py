@@ -7,6 +7,8 @@ import signal
 import threading
 from types import FrameType
 
+from sojourn.core.flag import Flag
+
 __all__ = ["Notice"]
 
 
@@ -17,7 +19,7 @@ class Notice:
     """
 
     def __init__(self) -> None:
-        self._set = threading.Event()
+        self._set = Flag()
         self.reason = ""
         self.abandoned = False
 
@@ -25,7 +27,7 @@ class Notice:
         return self._set.is_set()
 
     @property
-    def event(self) -> threading.Event:
+    def event(self) -> Flag:
         """To wait for."""
         return self._set
 

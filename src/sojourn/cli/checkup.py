@@ -75,8 +75,11 @@ def _folder(subject: str, folder: Path) -> Finding:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir():
         return Finding("problem", subject, f"{existing} is not a folder; remove it")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        return Finding("problem", subject, f"{existing} is not writable; allow it")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        return Finding("problem", subject, f"{existing} is not writable: {error.strerror}")
     free = shutil.disk_usage(existing).free / 2**30
     return Finding("ok", subject, f"{folder}, {free:.1f} GiB free")
 

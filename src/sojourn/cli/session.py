@@ -30,9 +30,9 @@ class Session:
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         self.interrupts += 1
-        self.ctx.cancel()
         if self.interrupts > 2:
             raise KeyboardInterrupt
+        self.ctx.cancel()
 
     def renew(self) -> None:
         """Go on after a cancellation, with a new context."""

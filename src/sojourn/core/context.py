@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from sojourn.core.errors import Cancelled, Transient
 from sojourn.core.events import Emit, Event, Note, Progress, StepEnded, StepStarted, Warned
+from sojourn.core.flag import Flag
 
 __all__ = ["Context"]
 
@@ -33,7 +34,7 @@ class Context:
     ) -> None:
         self.emit = emit
         self.deadline = deadline
-        self.cancelled = cancelled or threading.Event()
+        self.cancelled = cancelled or Flag()
 
     def within(self, seconds: float) -> Context:
         """The same, with at most this long to go."""

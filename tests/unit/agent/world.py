@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,5 +204,8 @@ class World:
             if agent.process.stdin:
                 agent.process.stdin.close()
             agent.process.wait(10)
+        shutil.rmtree(self.store_folder, ignore_errors=True)
+        for agent in self.agents:
+            shutil.rmtree(agent.config.folder, ignore_errors=True)
         assert not running, [agent.said for agent in running]
         assert not left

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -170,6 +171,13 @@ class Shell:
         path.write_text(text)
         return path
 
+    def large_file(self, name: str, megabytes: int) -> None:
+        """A file no two parts of which are the same."""
+        block = os.urandom(1 << 20)
+        with open(self.cwd / name, "wb") as file:
+            for number in range(megabytes):
+                file.write(number.to_bytes(4, "big") + block[4:])
+
     def detached(self, script: str, *options: str) -> str:
         """Start a task; its id."""
         return self.ok("run", "--detach", *options, "--", "bash", "-c", script).strip()
@@ -196,4 +204,5 @@ class Shell:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert not left
+        shutil.rmtree(self.cwd, ignore_errors=True)
         assert [path for path in self.home.rglob("*") if not path.is_dir()] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 
@@ -19,9 +18,7 @@ def _finish(shell: Shell) -> None:
 
 
 def test_while_creating(shell: Shell) -> None:
-    with open(shell.cwd / "large", "wb") as file:
-        for _ in range(60):
-            file.write(os.urandom(10 << 20))
+    shell.large_file("large", 300)
     run = shell.background("run", "--workdir", ".", "--", "true")
     assert run.stderr
     while "Uploading" not in run.stderr.readline():

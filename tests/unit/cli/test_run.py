@@ -137,6 +137,14 @@ def test_main_tf(shell: Shell) -> None:
     assert shell.tasks() == []
 
 
+def test_tasks_that_were_started_are_told_when_another_fails(shell: Shell) -> None:
+    shell.file("main.tf", _HCL.replace('\\nexit 4"', '"\n  storage { workdir = "nowhere" }'))
+    result = shell("run", "main.tf")
+    assert result.returncode == 2
+    (task,) = shell.tasks()
+    assert f"Started before that: {task}" in result.stderr
+
+
 def test_variables_are_imported(shell: Shell) -> None:
     shell.environment |= {"TOKEN": "a 'b'", "WANDB_KEY": "k", "WANDB_URL": "u", "OTHER": "no"}
     shown = shell.ok("run", "--env", "TOKEN", "--env", "WANDB_*", "--env", "X=1=2", "--", "env")
@@ -245,9 +253,7 @@ def test_on_a_terminal(shell: Shell) -> None:
 
 
 def test_progress_on_a_terminal(shell: Shell) -> None:
-    with open(shell.cwd / "large", "wb") as file:
-        for _ in range(40):
-            file.write(os.urandom(10 << 20))
+    shell.large_file("large", 400)
     terminal = shell.terminal("run", "--workdir", ".", "--", "ls")
     terminal.wait(60)
     assert "\nlarge\n" in terminal.shown

@@ -8,6 +8,7 @@ import click
 
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import task_options, tasks_from
+from sojourn.core.errors import SojournError
 from sojourn.core.status import State
 
 if TYPE_CHECKING:
@@ -86,15 +87,25 @@ def create(
 def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, keep: bool) -> int:
     from sojourn import api
 
-    handles = []
+    handles: list[Handle] = []
     for task in tasks:
-        handle = api.create(task, gitignore=gitignore, ctx=session.ctx)
+        try:
+            handle = api.create(task, gitignore=gitignore, ctx=session.ctx)
+        except SojournError as error:
+            error.hint = _with_started(error.hint, handles)
+            raise
         handles.append(handle)
         session.renderer.result({"type": "created", "id": handle.id}, handle.id if detach else "")
     if detach:
         return 0
     codes = [_see_through(session, handle, keep) for handle in handles]
     return next((code for code in codes if code), 0)
+
+
+def _with_started(hint: str, handles: list[Handle]) -> str:
+    """Those of a file's tasks that go on are not forgotten when another one fails."""
+    ids = " ".join(handle.id for handle in handles)
+    return f"{hint}\nStarted before that: {ids}".strip() if handles else hint
 
 
 def _see_through(session: Session, handle: Handle, keep: bool) -> int:

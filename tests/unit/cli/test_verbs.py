@@ -1,0 +1,220 @@
+"""The verbs on tasks that exist, and `sojourn doctor`."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.unit.cli.shell import Shell, eventually
+
+_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
+
+
+def test_no_tasks(shell: Shell) -> None:
+    result = shell("list")
+    assert (result.returncode, result.stdout) == (0, "")
+    assert result.stderr == "There are no tasks. Start one with: sojourn run\n"
+    assert shell.rows("list") == []
+
+
+def test_shortened_ids(shell: Shell) -> None:
+    first, second = (shell.detached("true", "--name", name) for name in ("data-one", "data-two"))
+    assert shell.ok("status", "data-o").startswith(first)
+    assert shell.ok("status", "tpi-data-t").startswith(second)
+    assert shell.ok("status", second).startswith(second)
+    salt = second.split("-")[-2]
+    assert shell.ok("status", salt).startswith(second)
+    result = shell("status", "data")
+    assert result.returncode == 2
+    assert result.stderr == (
+        f"Error: id: 'data' could be any of: {first}, {second}; give more of it\n"
+    )
+    assert shell("delete", "data").returncode == 2
+    assert shell.tasks() == [first, second]
+
+
+@pytest.mark.parametrize("name", [("a", "a-b"), ("a", "ab")])
+def test_a_whole_id_is_never_ambiguous(shell: Shell, name: tuple[str, str]) -> None:
+    tasks = [shell.detached("true", "--name", each) for each in name]
+    for task in tasks:
+        assert shell.ok("status", task).startswith(task)
+
+
+def test_the_whole_name_wins(shell: Shell) -> None:
+    short = shell.detached("true", "--name", "data")
+    shell.detached("true", "--name", "data-two")
+    assert shell.ok("status", "data").startswith(short)
+
+
+def test_list_and_status(shell: Shell) -> None:
+    task = shell.detached("exit 3")
+    eventually(lambda: shell.state(task) == "failed")
+    row = shell.ok("list").split("  ")
+    assert [cell.strip() for cell in row] == [
+        *(task, "failed", "local"),
+        "the script ended with exit code 3",
+    ]
+    text = shell.ok("status", task)
+    assert text.startswith(f"{task}  failed\n  the script ended with exit code 3\n")
+    assert "A machine was started" in text
+    assert "A machine had done its work and ended" in text
+
+
+def test_status_of_several_ranks(shell: Shell) -> None:
+    task = shell.detached("exit $SOJOURN_RANK", "--parallelism", "2")
+    eventually(lambda: shell.state(task) == "failed")
+    text = shell.ok("status", task)
+    assert "  rank 1: the script ended with exit code 1\n" in text
+    assert re.search(r"^  rank 0  succeeded  attempt 1$", text, re.MULTILINE)
+    assert re.search(r"^  rank 1  failed     attempt 1  the script ended", text, re.MULTILINE)
+    assert shell("logs", "--follow", task).returncode == 1
+
+
+def test_logs(shell: Shell) -> None:
+    script = (
+        "echo rank $SOJOURN_RANK attempt $SOJOURN_ATTEMPT; [ $SOJOURN_ATTEMPT = 2 ] || sleep 60"
+    )
+    task = shell.detached(script, "--parallelism", "2")
+    eventually(lambda: len(shell("logs", task).stdout.splitlines()) == 2)
+    assert len(shell.ok("interrupt", task).splitlines()) == 2
+    eventually(lambda: shell.state(task) == "succeeded")
+    assert sorted(shell.ok("logs", task).splitlines()) == [
+        f"[{rank}] rank {rank} attempt {attempt}" for rank in (0, 1) for attempt in (1, 2)
+    ]
+    assert shell.ok("logs", task, "--rank", "1") == "rank 1 attempt 1\nrank 1 attempt 2\n"
+    assert shell.ok("logs", task, "--rank", "1", "--attempt", "2") == "rank 1 attempt 2\n"
+    stamped = shell.ok("logs", task, "--rank", "0", "--attempt", "1", "--timestamps")
+    assert re.fullmatch(rf"{_TIME} rank 0 attempt 1\n", stamped)
+    for line in shell.ok("logs", task, "-t", "--attempt", "2").splitlines():
+        assert re.fullmatch(rf"{_TIME} \[\d\] rank \d attempt 2", line)
+    refused = shell("logs", task, "--rank", "2")
+    assert refused.returncode == 2
+    assert "rank: 2 is not one of 0 to 1" in refused.stderr
+    followed = shell("logs", "--follow", task)
+    assert (followed.returncode, len(followed.stdout.splitlines())) == (0, 4)
+
+
+def test_read(shell: Shell) -> None:
+    task = shell.detached("echo hello; exit 3")
+    eventually(lambda: shell.state(task) == "failed")
+    result = shell("read", task)
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"hello\n{task}  failed\n")
+    result = shell("read", "--follow", task)
+    assert (result.returncode, result.stdout) == (3, "hello\n")
+
+
+def test_stop_and_start(shell: Shell) -> None:
+    shell.file("old", "")
+    task = shell.detached(
+        "echo go; [ -e half ] && exit; touch half; sleep 60", "--workdir", ".", "--output", "."
+    )
+    eventually(lambda: shell("logs", task).stdout == "go\n")
+    for _ in range(2):
+        result = shell("stop", task)
+        assert result.returncode == 0
+        assert "Task stopped: stopped; `sojourn start` resumes it\n" in result.stderr
+    for _ in range(2):
+        shell.ok("start", task)
+    assert shell.ok("logs", "--follow", task) == "go\ngo\n"
+    assert shell.ok("delete", task) == f"Deleted {task}\n"
+    assert (shell.cwd / "half").exists()
+    assert shell("delete", task).returncode == 1
+
+
+def test_interrupt(shell: Shell) -> None:
+    task = shell.detached("echo go; [ $SOJOURN_ATTEMPT = 2 ] || sleep 60")
+    eventually(lambda: shell("logs", task).stdout == "go\n")
+    assert shell("interrupt", task, "--rank", "1").returncode == 2
+    assert shell.ok("interrupt", task, "--no-notice").strip()
+    follow = shell("logs", "--follow", task)
+    assert (follow.returncode, follow.stdout) == (0, "go\ngo\n")
+    gone = shell("interrupt", task)
+    assert gone.returncode == 1
+    assert "No machine is carrying out the script now" in gone.stderr
+    assert f"sojourn status {task}" in gone.stderr
+
+
+def test_a_respawn_is_told(shell: Shell) -> None:
+    follow = shell.background(
+        "run", "--", "sh", "-c", "echo go; [ $SOJOURN_ATTEMPT = 2 ] || sleep 9"
+    )
+    assert follow.stdout
+    assert follow.stdout.readline() == "go\n"
+    shell.ok("interrupt", *shell.tasks())
+    out, err = follow.communicate(timeout=30)
+    assert (follow.returncode, out) == (0, "go\n")
+    assert err.count("The machine of rank 0 was lost; attempt 2 goes on") == 1
+    assert "attempt 1 goes on" not in err
+
+
+def test_delete_several_and_into(shell: Shell) -> None:
+    tasks = [shell.detached(f"echo {n} > new", "--workdir", ".", "--output", ".") for n in (1, 2)]
+    for task in tasks:
+        eventually(lambda task=task: shell.state(task) == "succeeded")  # type: ignore[misc]
+    assert shell.ok("pull", tasks[0], "--into", "here") == "new\n"
+    assert (shell.cwd / "here" / "new").read_text() == "1\n"
+    shell.ok("delete", "--into", "there", *tasks)
+    assert (shell.cwd / "there" / "new").exists()
+    assert not (shell.cwd / "new").exists()
+    assert shell.tasks() == []
+
+
+def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
+    home = shell.cwd / "gone"
+    shell.file("gone/old", "")
+    task = shell.detached("echo x > new", "--workdir", "gone", "--output", ".")
+    eventually(lambda: shell.state(task) == "succeeded")
+    (home / "old").unlink()
+    home.rmdir()
+    refused = shell("delete", task)
+    assert refused.returncode == 2
+    assert "which is not on this computer" in refused.stderr
+    assert "Nothing was removed; `--force` removes it all the same." in refused.stderr
+    assert shell.tasks() == [task]
+    assert shell("gc", "--yes").returncode == 1
+    forced = shell("delete", "--force", task)
+    assert forced.returncode == 0
+    assert "Warning: The results were not brought home: " in forced.stderr
+
+
+def test_gc(shell: Shell) -> None:
+    running = shell.detached("sleep 60", "--name", "running")
+    ended = shell.detached("true", "--name", "ended")
+    eventually(lambda: shell.state(ended) == "succeeded")
+    result = shell("gc")
+    assert result.stdout == f"{ended}  it has ended: succeeded\n"
+    assert result.stderr == "Remove them with: sojourn gc --yes\n"
+    assert shell.ok("gc", "--yes") == f"Removed {ended}  it has ended: succeeded\n"
+    assert shell.tasks() == [running]
+    assert "There is nothing to remove." in shell("gc").stderr
+
+
+def test_doctor(shell: Shell) -> None:
+    result = shell("doctor")
+    assert (result.returncode, result.stderr) == (0, "")
+    subjects = {line.split()[1] for line in result.stdout.splitlines()}
+    assert {"sojourn", "python", "click", "obstore", "local", "store", "aws", "k8s"} < subjects
+    assert "conditional writes work" in result.stdout
+    assert list(shell.home.iterdir()) == []
+
+
+def test_doctor_finds_credentials(shell: Shell) -> None:
+    shell.environment["AWS_PROFILE"] = "secret-name"
+    shown = shell.ok("doctor")
+    assert re.search(r"note +aws +credentials found: AWS_PROFILE", shown)
+    assert "secret-name" not in shown
+
+
+@pytest.mark.parametrize("variable", ["XDG_DATA_HOME", "XDG_CACHE_HOME"])
+def test_doctor_finds_a_folder_that_cannot_be_used(shell: Shell, variable: str) -> None:
+    blocked = shell.file("blocked", "")
+    shell.environment[variable] = str(blocked)
+    result = shell("doctor")
+    assert result.returncode == 1
+    assert re.search(rf"^problem  local \w+ +{blocked} is not a folder", result.stdout, re.M)
+    shell.environment[variable] = "/proc"
+    result = shell("doctor")
+    assert result.returncode == 1
+    assert re.search(r"^problem  local \w+ +/proc is not writable", result.stdout, re.M)
