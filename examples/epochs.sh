@@ -9,5 +9,7 @@ LAST=${LAST:-1337}
 echo "(re)starting training loop from $EPOCH up to $LAST epochs"
 for epoch in $(seq "$EPOCH" "$LAST"); do
   sleep "${PAUSE:-1}"
-  echo "$epoch" | tee results/epoch.txt
+  # written under another name first: a snapshot never sees half of it
+  echo "$epoch" | tee results/epoch.tmp
+  mv results/epoch.tmp results/epoch.txt
 done

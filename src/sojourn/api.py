@@ -162,6 +162,8 @@ def get(id: str, *, on_event: OnEvent | None = None, ctx: Context | None = None)
     ctx = ctx or _context(on_event)
     found = [handle for handle in list_tasks(ctx=ctx) if _means(id, handle._id)]
     if not found:
+        if TaskId.looks_like(id):
+            TaskId.parse(id)  # refuses what is mistyped
         raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
     named = [handle for handle in found if id in (handle._id.name, f"tpi-{handle._id.name}")]
     if len(named) == 1:
@@ -207,7 +209,7 @@ def _anchored(task: Task) -> Task:
 def _ignore(task: Task, gitignore: bool) -> Ignore | None:
     if not gitignore or not task.storage.workdir:
         return None
-    # Imported here: few need it, and it takes a third-party library along.
+    # Imported here: few need it.
     from sojourn.engine.gitignore import GitIgnore
 
     return GitIgnore(Path(task.storage.workdir))

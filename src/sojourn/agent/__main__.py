@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from sojourn.agent.background import say
-from sojourn.agent.config import Config
-from sojourn.agent.work import GONE, Agent
+from sojourn.agent.config import TROUBLE, Config
+from sojourn.agent.work import Agent
 from sojourn.core.errors import SojournError
 
 
@@ -19,7 +19,7 @@ def main() -> int:
         return Agent(Config.parse(text)).run()
     except SojournError as error:
         say(str(error))
-        return GONE
+        return TROUBLE
 
 
 if __name__ == "__main__":

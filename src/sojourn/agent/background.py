@@ -6,14 +6,19 @@ import sys
 import threading
 from collections.abc import Callable
 
-from sojourn.core.errors import SojournError
-
-__all__ = ["Chore", "say"]
+__all__ = ["Chore", "aside", "say"]
 
 
 def say(message: str) -> None:
     """Tell something to whoever looks after the machine; the script's log is not for this."""
     print(f"sojourn agent: {message}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def aside(name: str, work: Callable[[], None]) -> threading.Thread:
+    """Do something once, beside everything else; it does not keep the agent alive."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 _AFTER_ERROR = 1.0  # seconds; a store that is out of reach is not asked without end
@@ -53,6 +58,7 @@ class Chore:
                 return
             try:
                 self._work()
-            except (SojournError, OSError) as error:
-                say(f"{self._name}: {error}")
+            except Exception as error:
+                # Whatever it is, the script's next snapshot must not depend on it.
+                say(f"{self._name}: {error or type(error).__name__}")
                 self._stopping.wait(_AFTER_ERROR)

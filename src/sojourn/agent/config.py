@@ -9,7 +9,12 @@ from typing import Any
 
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["Config"]
+__all__ = ["GONE", "RANK_ENDED", "TROUBLE", "Config"]
+
+# What an agent exits with, for whoever keeps machines alive:
+RANK_ENDED = 0  # this machine is not needed any more
+TROUBLE = 70  # something went wrong; another machine should try
+GONE = 75  # it was told to go and has stored its work; another machine should go on
 
 
 @dataclass(frozen=True)

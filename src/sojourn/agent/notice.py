@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from types import FrameType
 
+from sojourn.agent.background import aside
 from sojourn.core.flag import Flag
 
 __all__ = ["Notice"]
@@ -51,7 +51,7 @@ class Notice:
 
     def watch_lifeline(self) -> None:
         """Take the end of standard input as a notice: whoever held it is gone."""
-        threading.Thread(target=self._read_lifeline, name="lifeline", daemon=True).start()
+        aside("lifeline", self._read_lifeline)
 
     def _read_lifeline(self) -> None:
         while os.read(0, 1024):

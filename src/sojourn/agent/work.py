@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from sojourn.agent.background import say
-from sojourn.agent.config import Config
+from sojourn.agent.background import aside, say
+from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, Config
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, Script, adopt_orphans
@@ -39,12 +39,7 @@ from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
 from sojourn.storage.store import Store, StoreAddress, open_store
 
-__all__ = ["GONE", "RANK_ENDED", "Agent"]
-
-RANK_ENDED = 0
-"""The agent's exit code: this machine is not needed any more."""
-GONE = 75
-"""The agent's exit code: another machine should go on."""
+__all__ = ["Agent"]
 
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
@@ -139,7 +134,7 @@ class _Attempt:
                 return GONE  # it was given up just now, and another machine carries it out
         except SojournError as error:
             say(f"given up: {error}")
-            return GONE
+            return TROUBLE
         finally:
             self._keeper.stop()
         return RANK_ENDED if report.outcome.final else GONE
@@ -163,10 +158,7 @@ class _Attempt:
         sync = LogSync(self._store, self._log, self._config.look)
         sync.start()
         self._snapshots.start(restored)
-        self._pump = threading.Thread(
-            target=self._read_output, args=(script,), name="output", daemon=True
-        )
-        self._pump.start()
+        self._pump = aside("output", lambda: self._read_output(script))
         report = self._watch(script)
         script.kill()  # also what the script left behind
         sync.stop()

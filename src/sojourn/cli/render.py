@@ -210,7 +210,7 @@ def _silence(stream: TextIO) -> None:
 
 def show_error(error: SojournError) -> int:
     """Tell an error on standard error; returns the exit code for it."""
-    _say(f"Error: {error.message}")
+    _say(error.message if isinstance(error, Cancelled) else f"Error: {error.message}")
     if error.hint:
         _say(error.hint.strip())
     return error_code(error)

@@ -69,6 +69,11 @@ class TaskId:
             return cls.deterministic(name)
         return cls.random(next((environment[v] for v in _CI_NAMES if environment.get(v)), ""))
 
+    @staticmethod
+    def looks_like(text: str) -> bool:
+        """Whether it has the form of a whole id."""
+        return _PATTERN.fullmatch(text) is not None
+
     @classmethod
     def parse(cls, text: str) -> TaskId:
         """Read an id back; one whose check part is wrong is refused."""

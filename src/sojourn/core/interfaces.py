@@ -126,6 +126,9 @@ class Data(Protocol):
     def reports(self, ctx: Context) -> list[Report]:
         """Of all attempts that are over, by rank and attempt. Absent: none."""
 
+    def idle(self, ctx: Context) -> float:
+        """Seconds since anything was written. Absent: infinitely many."""
+
 
 class Cloud(Protocol):
     """Where tasks run. Constructors do no I/O."""

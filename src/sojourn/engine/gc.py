@@ -9,9 +9,13 @@ from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Cloud
+from sojourn.core.status import State
 from sojourn.engine.observe import is_complete, status
 
 __all__ = ["Garbage", "garbage"]
+
+
+_STILL_CREATING = 600.0  # seconds without a write after which nobody is creating it any more
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,11 @@ def garbage(ctx: Context, cloud: Cloud) -> Iterator[Garbage]:
     for id in cloud.tasks(ctx):  # noqa: A001
         try:
             if not is_complete(ctx, cloud, id):
-                yield Garbage(id, "its creation was not completed")
+                if cloud.data(id).idle(ctx) > _STILL_CREATING:
+                    yield Garbage(id, "its creation was not completed")
                 continue
             now = status(ctx, cloud, id)
         except NotFound:
             continue  # deleted meanwhile
-        if now.state.ended and all(rank.state.value != "stopped" for rank in now.ranks):
+        if now.state.ended and all(rank.state is not State.STOPPED for rank in now.ranks):
             yield Garbage(id, f"it has ended: {now.state}")

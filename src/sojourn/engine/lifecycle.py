@@ -53,6 +53,8 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
         left = _remove(ctx.shielded().within(_CLEAN_UP_WITHIN), resources)
         if left and isinstance(error, SojournError):
             error.hint = _with_leftovers(error.hint, left, launch.id)
+        elif isinstance(error, Cancelled):
+            raise Cancelled("Cancelled; nothing was left behind") from error
         raise
 
 
@@ -139,7 +141,7 @@ def pull(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None = None) -> li
         raise InvalidInput(
             "workdir",
             f"the results belong in {target}, which is not on this computer; "
-            "say where they should go",
+            "say where they should go (--into)",
         )
     if not into:
         check_storage(task.storage)

@@ -69,6 +69,8 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
             data.watch(ctx)
             watched = time.monotonic()
         now = status(ctx, cloud, id)
+        if not now.ranks:
+            raise NotFound(f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {id}")
         over = now.state.ended and not cloud.scaler(id).machines(ctx)
         # Read after the state: a machine writes the last of its log before it reports.
         yield from data.logs(ctx, cursor)

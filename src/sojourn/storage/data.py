@@ -15,7 +15,7 @@ from sojourn.core.report import Report
 from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
-from sojourn.storage.lease import read_records, read_reports, utc_now
+from sojourn.storage.lease import read_records, read_reports, store_clock, utc_now
 from sojourn.storage.logs import Cursor, read_logs
 from sojourn.storage.pull import pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
@@ -24,6 +24,7 @@ from sojourn.storage.store import Store
 __all__ = ["StoreData", "load_environment", "load_task"]
 
 _FORMAT = 1
+_LOOKER = "idle"  # who asks for the store's clock here
 
 
 class StoreData:
@@ -102,6 +103,17 @@ class StoreData:
             return read_reports(self._store)
         except NotFound:
             return []
+
+    def idle(self, ctx: Context) -> float:
+        try:
+            found = self._store.list("")
+        except NotFound:
+            return float("inf")
+        # Its own mark, which a former look may have left, does not count.
+        times = [item.modified for item in found if item.path != layout.machine_path(_LOOKER)]
+        if not times:
+            return float("inf")
+        return (store_clock(self._store, _LOOKER) - max(times)).total_seconds()
 
     def _ranks(self, ctx: Context) -> int:
         return self.load(ctx).parallelism

@@ -18,7 +18,7 @@ from sojourn.core.status import RankRecord
 from sojourn.storage import layout
 from sojourn.storage.store import ObjectInfo, Store
 
-__all__ = ["Lease", "Leases", "read_records", "read_reports", "utc_now"]
+__all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock", "utc_now"]
 
 
 def utc_now() -> str:
@@ -104,16 +104,17 @@ class Leases:
 
     def _silence(self, last: ObjectInfo) -> timedelta:
         """How long it was not renewed; looked at after the clock, so that no wait counts."""
-        now = self._clock()
+        now = store_clock(self._store, self._machine)
         info = self._store.head(last.path) or last
         return now - info.modified
 
-    def _clock(self) -> datetime:
-        """The time by the store's clock: that of this machine may be wrong."""
-        path = layout.machine_path(self._machine)
-        self._store.put(path, b"")
-        info = self._store.head(path)
-        return info.modified if info else datetime.now(timezone.utc)
+
+def store_clock(store: Store, machine: str) -> datetime:
+    """The time by the store's clock: that of this machine may be wrong."""
+    path = layout.machine_path(machine)
+    store.put(path, b"")
+    info = store.head(path)
+    return info.modified if info else datetime.now(timezone.utc)
 
 
 def read_records(store: Store, parallelism: int) -> list[RankRecord]:

@@ -140,9 +140,17 @@ def _join(
 
 
 def _untouched(entry: Entry, base: Mapping[str, Entry]) -> bool:
-    """Whether a rank left it as it was pushed; of a folder, what is in it would tell."""
+    """Whether a rank left it as it was pushed; of a folder, what is in it would tell.
+
+    The same bytes written once more have another time: they are a result.
+    """
     pushed = base.get(entry.path)
-    return pushed is not None and entry.kind != FOLDER and entry.same_content(pushed)
+    return (
+        pushed is not None
+        and entry.kind != FOLDER
+        and entry.mtime == pushed.mtime
+        and entry.same_content(pushed)
+    )
 
 
 def _under(renamed: dict[str, str], path: str) -> str:

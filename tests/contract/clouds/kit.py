@@ -28,6 +28,9 @@ class Kit(Protocol):
     def lose_scaler(self, handle: Handle) -> bool:
         """Kill the scaler with SIGKILL; False if this cloud's scaler cannot die."""
 
+    def age(self, seconds: float) -> None:
+        """Make all that is stored this much older."""
+
     def processes(self) -> list[str]:
         """All processes of all machines that are alive, and of scalers."""
 

@@ -103,8 +103,18 @@ def test_stop_again_after_a_crash(lab: Lab, count: int, tmp_path: Path) -> None:
     handle.delete()
 
 
-def test_gc_removes_what_a_crashed_creation_left(lab: Lab) -> None:
-    crash(lab, "create", 2)
+def test_gc_removes_what_a_crashed_creation_left_once_it_is_old(lab: Lab) -> None:
+    crash(lab, "create", 4)
+    assert sojourn.gc() == [], "somebody may be creating it just now"
+    lab.kit.age(3600)
     ((handle, reason),) = sojourn.gc()
     assert "not completed" in reason
+    handle.delete()
+
+
+def test_there_is_nothing_to_follow_in_a_crashed_creation(lab: Lab) -> None:
+    crash(lab, "create", 2)
+    (handle,) = sojourn.list_tasks()
+    with pytest.raises(NotFound, match="not completed"):
+        handle.wait()
     handle.delete()

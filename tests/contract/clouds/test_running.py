@@ -161,6 +161,13 @@ def test_three_ranks_with_separate_and_conflicting_outputs(lab: Lab) -> None:
     assert any("conflict.rank1" in getattr(event, "message", "") for event in lab.events)
 
 
+def test_a_rank_that_writes_what_was_there_before_has_a_result(lab: Lab) -> None:
+    (lab.workdir / "output").mkdir()
+    (lab.workdir / "output/shared").write_text("0\n")
+    assert lab.run("sleep 0.01; echo $SOJOURN_RANK > output/shared", parallelism=2).exit_code == 0
+    assert lab.output() == {"shared": "0\n", "shared.rank1": "1\n"}
+
+
 def test_one_failing_rank_fails_the_task_and_leaves_the_others_alone(lab: Lab) -> None:
     script = """
     mkdir output

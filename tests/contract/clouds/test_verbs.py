@@ -178,6 +178,14 @@ def test_a_shortened_id_must_be_unique(lab: Lab) -> None:
     two.delete()
 
 
+def test_a_mistyped_id_is_told(lab: Lab) -> None:
+    handle = lab.create("true")
+    wrong = handle.id[:-1] + ("a" if handle.id[-1] != "a" else "b")
+    with pytest.raises(InvalidInput, match="mistyped"):
+        sojourn.get(wrong)
+    handle.delete()
+
+
 def test_gc_finds_what_has_ended_and_nothing_else(lab: Lab) -> None:
     ended = lab.create("true", name="ended")
     ended.wait()

@@ -43,7 +43,7 @@ def test_nothing_left_to_do(world: World) -> None:
 
 def test_no_such_task(world: World) -> None:
     agent = world.agent()
-    assert agent.wait() == 75
+    assert agent.wait() == 70
     assert "task.json" in agent.said
 
 

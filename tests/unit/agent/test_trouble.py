@@ -78,7 +78,7 @@ def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
     world.task("true")
     with _away(world):
         agent = world.agent()
-        assert agent.wait() == 75
+        assert agent.wait() == 70
     assert "There is no store" in agent.said
 
 

@@ -27,7 +27,7 @@ def test_while_creating(shell: Shell) -> None:
     out, err = run.communicate(timeout=30)
     assert (run.returncode, out) == (130, "")
     assert "Traceback" not in err
-    assert "Error: Cancelled" in err
+    assert "Cancelled; nothing was left behind" in err
     assert shell.tasks() == []
 
 

@@ -48,7 +48,7 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
     "pulled": {"files": _LIST},  # pull; relative to the workdir
     "interrupted": {"machines": _LIST},  # interrupt
     "deleted": {"id": _TEXT},  # delete
-    "garbage": {"id": _TEXT, "reason": _TEXT, "removed": _BOOL},  # gc
+    "garbage": {"id": _TEXT, "reason": _TEXT, "removed": _BOOL, "error": _TEXT},  # gc
     "finding": {"verdict": _TEXT, "subject": _TEXT, "detail": _TEXT},  # doctor
     # The last row of a command that failed.
     "error": {"error": _TEXT, "message": _TEXT, "hint": _TEXT, "problems": _LIST},

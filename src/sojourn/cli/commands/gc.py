@@ -28,7 +28,13 @@ def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
     with opened(as_json=as_json) as session:
         found = api.gc(ctx=session.ctx)
         for handle, reason in found:
-            row = {"type": "garbage", "id": handle.id, "reason": reason, "removed": False}
+            row = {
+                "type": "garbage",
+                "id": handle.id,
+                "reason": reason,
+                "removed": False,
+                "error": "",
+            }
             text = f"{handle.id}  {reason}"
             if yes:
                 try:
@@ -37,6 +43,7 @@ def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
                     text = f"Removed {text}"
                 except SojournError as error:
                     kept += 1
+                    row["error"] = error.message
                     text = f"Kept {text}: {error.message}"
             session.renderer.result(row, text)
         if found and not yes:

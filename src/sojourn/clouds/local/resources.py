@@ -7,8 +7,11 @@ from pathlib import Path
 
 from sojourn.clouds.local.folders import remove_empty
 from sojourn.core.context import Context
+from sojourn.core.errors import Transient
 
 __all__ = ["StoreFolder"]
+
+_TRIES = 10
 
 
 class StoreFolder:
@@ -30,6 +33,10 @@ class StoreFolder:
         self._folder.mkdir(mode=0o700, exist_ok=True)
 
     def delete(self, ctx: Context) -> None:
-        if self._folder.exists():
-            shutil.rmtree(self._folder)
+        for _ in range(_TRIES):  # somebody may be writing to it
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if not self._folder.exists():
+                break
+        else:
+            raise Transient(f"{self.title} cannot be removed", hint="See who may write to it.")
         remove_empty(self._folder.parent, self._root.parent)

@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, below, kill_below
 from sojourn.clouds.local.files import locked, read_rows, write_whole
 from sojourn.clouds.local.folders import TaskFolders
@@ -67,7 +68,11 @@ class Supervisor:
         while agents(task) and time.monotonic() < give_up:
             time.sleep(0.05)
         kill_strays(task)
-        self._dead.update(row["machine"] for row in read_rows(self._folders.events))
+        rows = read_rows(self._folders.events)
+        self._dead.update(row["machine"] for row in rows)
+        over = {row["machine"] for row in rows if row["code"] != "machine-started"}
+        for machine in sorted(self._dead - over):
+            self._tell("machine-lost", machine, "A machine was lost with its supervisor")
 
     def _wanted(self) -> int:
         try:
@@ -106,7 +111,7 @@ class Supervisor:
             self._alive.remove(machine)
             self._dead.add(machine.id)
             self._kill_leftovers()
-            if machine.ended() == 0:
+            if machine.ended() == RANK_ENDED:
                 self._done += 1
                 self._tell("machine-ended", machine.id, "A machine had done its work and ended")
             else:
@@ -117,9 +122,12 @@ class Supervisor:
         self._shrink()
 
     def _lost(self, machine: LocalMachine) -> None:
-        words = machine.last_words()
-        description = "A machine was lost" + (f": {words}" if words else "")
-        self._tell("machine-lost", machine.id, description)
+        if machine.ended() == GONE:
+            self._tell("machine-gone", machine.id, "A machine was taken away with notice")
+        else:
+            words = machine.last_words()
+            description = "A machine was lost" + (f": {words}" if words else "")
+            self._tell("machine-lost", machine.id, description)
         if time.monotonic() - machine.began > _SHORT_LIFE:
             self._short_lives = 0
         else:
