@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn import clouds
 from sojourn.core.context import Context
@@ -16,12 +17,14 @@ from sojourn.core.environment import resolve_environment
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.events import CloudEvent, Event, LogLine
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Cloud, Ignore, Machine
-from sojourn.core.report import Report
 from sojourn.core.status import State, Status
-from sojourn.core.task import Task
 from sojourn.engine import gc as collecting
 from sojourn.engine import lifecycle, observe
+
+if TYPE_CHECKING:
+    from sojourn.core.interfaces import Cloud, Ignore, Machine
+    from sojourn.core.report import Report
+    from sojourn.core.task import Task
 
 __all__ = ["Handle", "Result", "create", "gc", "get", "list_tasks", "run"]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Chore", "aside", "say"]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["GONE", "RANK_ENDED", "TROUBLE", "Config"]
 

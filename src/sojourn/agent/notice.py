@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from types import FrameType
+from typing import TYPE_CHECKING
 
 from sojourn.agent.background import aside
 from sojourn.core.flag import Flag
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 __all__ = ["Notice"]
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from threading import Event
+from typing import TYPE_CHECKING
 
 from sojourn.agent.background import Chore, say
-from sojourn.agent.notice import Notice
 from sojourn.core.context import Context
 from sojourn.core.errors import SojournError
-from sojourn.core.filters import Filters
 from sojourn.storage import layout
-from sojourn.storage.lease import Lease, Leases
-from sojourn.storage.logs import LogWriter
-from sojourn.storage.manifest import Manifest
 from sojourn.storage.snapshot import SnapshotWriter
-from sojourn.storage.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from threading import Event
+
+    from sojourn.agent.notice import Notice
+    from sojourn.core.filters import Filters
+    from sojourn.storage.lease import Lease, Leases
+    from sojourn.storage.logs import LogWriter
+    from sojourn.storage.manifest import Manifest
+    from sojourn.storage.store import Store
 
 __all__ = ["Keeper", "LogSync", "Snapshots"]
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, Config
@@ -28,7 +26,6 @@ from sojourn.core.errors import (
     Transient,
 )
 from sojourn.core.report import Outcome, Report
-from sojourn.core.task import Task
 from sojourn.storage import layout
 from sojourn.storage.data import load_environment, load_task
 from sojourn.storage.lease import Lease, Leases, utc_now
@@ -38,6 +35,12 @@ from sojourn.storage.pull import newest_of_rank
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
 from sojourn.storage.store import Store, StoreAddress, open_store
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from sojourn.core.task import Task
 
 __all__ = ["Agent"]
 

@@ -7,13 +7,16 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn import __version__, clouds
 from sojourn.clouds.local.folders import data_root, machines_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Finding", "checkup"]
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from sojourn.cli.reading import located, unknown
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.task import Storage, Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["STORAGE_FIELDS", "TASK_FIELDS", "decode_task"]
 

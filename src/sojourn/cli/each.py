@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sojourn.cli.session import opened
 from sojourn.core.events import StatusChanged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sojourn.api import Handle
 
 __all__ = ["to_each"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
 
 import hcl2
 from lark.exceptions import UnexpectedInput
@@ -14,6 +13,9 @@ from sojourn.cli.hclvalues import HCLTree, NotLiteral, evaluate, number, parts, 
 from sojourn.cli.reading import located, read_text, unknown
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.task import Storage, Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["read_hcl"]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 __all__ = ["located", "read_text", "unknown"]
 

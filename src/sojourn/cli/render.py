@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from sojourn.core.errors import (
@@ -31,6 +30,8 @@ from sojourn.core.events import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tqdm import tqdm
 
 __all__ = ["INTERRUPTED", "Renderer", "error_code", "error_row", "make_renderer", "show_error"]

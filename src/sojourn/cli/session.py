@@ -5,14 +5,16 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sojourn.cli.render import Renderer, error_code, error_row, make_renderer
 from sojourn.core.context import Context
 from sojourn.core.errors import SojournError
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 __all__ = ["Session", "id_argument", "ids_argument", "json_option", "opened"]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.cli.reading import located, read_text
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["TaskFile", "read_tasks"]
 

@@ -6,15 +6,18 @@ it is written, and what looks like a truth value is refused, because `yes` and `
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from sojourn.cli.decode import decode_task
 from sojourn.cli.reading import located, read_text
 from sojourn.core.errors import InvalidInput, Problem
-from sojourn.core.task import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sojourn.core.task import Task
 
 __all__ = ["read_yaml"]
 

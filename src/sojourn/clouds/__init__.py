@@ -7,9 +7,12 @@ and a line to `NAMES`.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
-from sojourn.core.interfaces import Cloud
+
+if TYPE_CHECKING:
+    from sojourn.core.interfaces import Cloud
 
 __all__ = ["NAMES", "load"]
 

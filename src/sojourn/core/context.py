@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Cancelled, Transient
 from sojourn.core.events import Emit, Event, Note, Progress, StepEnded, StepStarted, Warned
 from sojourn.core.flag import Flag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Context"]
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["environment_problems", "resolve_environment"]
 

@@ -8,9 +8,12 @@ a folder excludes all that is in it; one that ends with `/` matches folders only
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["ALWAYS_EXCLUDED", "Filters"]
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.words import ADJECTIVES, ANIMALS, COLOURS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["TaskId"]
 

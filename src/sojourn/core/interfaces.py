@@ -7,18 +7,20 @@ verb finds again what an earlier one made, and can be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from sojourn.core.context import Context
-from sojourn.core.events import CloudEvent, LogLine
-from sojourn.core.filters import Filters
-from sojourn.core.ids import TaskId
-from sojourn.core.report import Report
-from sojourn.core.status import RankRecord
-from sojourn.core.task import Task
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.core.events import CloudEvent, LogLine
+    from sojourn.core.filters import Filters
+    from sojourn.core.ids import TaskId
+    from sojourn.core.report import Report
+    from sojourn.core.status import RankRecord
+    from sojourn.core.task import Task
 
 __all__ = ["Cloud", "Data", "Features", "Ignore", "LogCursor", "Machine", "Resource", "Scaler"]
 

@@ -8,11 +8,14 @@ queued -> provisioning -> running -> succeeded | failed | timed-out | stopped
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from sojourn.core.report import Outcome, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 __all__ = ["RankRecord", "RankStatus", "State", "Status", "rank_status", "task_status"]
 

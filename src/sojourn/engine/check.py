@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
-from sojourn.core.task import Storage
+
+if TYPE_CHECKING:
+    from sojourn.core.task import Storage
 
 __all__ = ["check_storage", "local_workdir"]
 

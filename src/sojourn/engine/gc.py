@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
-from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Cloud
 from sojourn.core.status import State
 from sojourn.engine.observe import is_complete, status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.interfaces import Cloud
 
 __all__ = ["Garbage", "garbage"]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
 from sojourn.engine.wildmatch import Rule, parse_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["GitIgnore"]
 

@@ -7,16 +7,20 @@ the last to come and the first to go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sojourn.core.context import Context
 from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
-from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Cloud, Ignore, Resource, Scaler
-from sojourn.core.task import Task
 from sojourn.engine.check import check_storage, local_workdir
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.interfaces import Cloud, Ignore, Resource, Scaler
+    from sojourn.core.task import Task
 
 __all__ = ["create", "delete", "exists", "interrupt", "pull", "start", "stop"]
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.events import LogLine, StatusChanged
-from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Cloud
 from sojourn.core.status import State, Status, task_status
 from sojourn.engine.lifecycle import exists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.interfaces import Cloud
 
 __all__ = ["follow", "is_complete", "logs", "status"]
 

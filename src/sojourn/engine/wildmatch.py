@@ -7,8 +7,11 @@ is (`data/**` with `!data/keep`), and let `!folder` bring back all that is in th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Rule", "parse_rules"]
 

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sojourn.core.context import Context
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
-from sojourn.core.events import LogLine
-from sojourn.core.filters import Filters
-from sojourn.core.interfaces import Ignore, LogCursor
-from sojourn.core.report import Report
 from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
@@ -19,7 +13,17 @@ from sojourn.storage.lease import read_records, read_reports, store_clock, utc_n
 from sojourn.storage.logs import Cursor, read_logs
 from sojourn.storage.pull import pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
-from sojourn.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.core.events import LogLine
+    from sojourn.core.filters import Filters
+    from sojourn.core.interfaces import Ignore, LogCursor
+    from sojourn.core.report import Report
+    from sojourn.storage.store import Store
 
 __all__ = ["StoreData", "load_environment", "load_task"]
 

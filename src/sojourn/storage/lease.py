@@ -9,14 +9,18 @@ and a machine that was cut off for a while learns from the report that it was gi
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import RankRecord
 from sojourn.storage import layout
-from sojourn.storage.store import ObjectInfo, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sojourn.storage.store import ObjectInfo, Store
 
 __all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock", "utc_now"]
 

@@ -7,13 +7,17 @@ yet. Text is what the script printed, byte for byte.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound
 from sojourn.core.events import LogLine
 from sojourn.storage import layout
 from sojourn.storage.lease import utc_now
-from sojourn.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.storage.store import Store
 
 __all__ = ["Cursor", "LogWriter", "read_logs"]
 

@@ -12,11 +12,13 @@ import os
 import posixpath
 import re
 import zlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sojourn.core.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "FILE",

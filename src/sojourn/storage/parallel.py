@@ -5,12 +5,14 @@ Results come back to the thread that submitted the work, so callers need no lock
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sojourn.core.context import Context
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from sojourn.core.context import Context
 
 __all__ = ["Workers"]
 

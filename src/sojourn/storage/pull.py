@@ -13,19 +13,23 @@ import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sojourn.core.context import Context
 from sojourn.core.errors import NotFound, Transient
-from sojourn.core.filters import Filters
 from sojourn.storage import layout
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, decode
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
-from sojourn.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from sojourn.core.context import Context
+    from sojourn.core.filters import Filters
+    from sojourn.storage.store import Store
 
 __all__ = ["newest_of_rank", "pull"]
 

@@ -11,17 +11,20 @@ import errno
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sojourn.core.context import Context
 from sojourn.storage.manifest import FILE, Entry, Part
-from sojourn.storage.parallel import Workers
 from sojourn.storage.scan import entry_of
-from sojourn.storage.store import Buffer, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.storage.parallel import Workers
+    from sojourn.storage.store import Buffer, Store
 
 __all__ = ["CHUNK", "SMALL", "Reader", "Readings", "Upload"]
 

@@ -13,17 +13,20 @@ import os
 import stat
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sojourn.core.context import Context
 from sojourn.core.errors import Conflict, IntegrityError, QuotaError
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
 from sojourn.storage.parallel import Workers
 from sojourn.storage.scan import entry_of
-from sojourn.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.storage.store import Store
 
 __all__ = ["Restorer"]
 

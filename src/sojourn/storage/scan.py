@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from sojourn.core.filters import Filters
-from sojourn.core.interfaces import Ignore
 from sojourn.storage.manifest import FILE, FOLDER, LINK, MODES, Entry, safe_target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sojourn.core.filters import Filters
+    from sojourn.core.interfaces import Ignore
 
 __all__ = ["Skipped", "entry_of", "scan"]
 

@@ -11,19 +11,23 @@ So no sweeper can take away what another writer counts on, however late that one
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sojourn.core.context import Context
 from sojourn.core.errors import Conflict, NotFound, Transient
-from sojourn.core.filters import Filters
-from sojourn.core.interfaces import Ignore
 from sojourn.storage import layout
 from sojourn.storage.manifest import FILE, Entry, Manifest, Part, decode, encode
 from sojourn.storage.parallel import Workers
 from sojourn.storage.reading import SMALL, Reader, Readings, Upload
 from sojourn.storage.scan import Skipped, scan
-from sojourn.storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.core.filters import Filters
+    from sojourn.core.interfaces import Ignore
+    from sojourn.storage.store import Store
 
 __all__ = ["SnapshotWriter", "newest"]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -34,6 +33,8 @@ from sojourn.core.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from obstore.store import ObjectStore
 
 __all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store"]

@@ -6,12 +6,17 @@ belong here: shortcuts that a cloud far away could not take.
 
 from __future__ import annotations
 
-from sojourn.clouds.local.cloud import LocalCloud
-from sojourn.core.interfaces import Cloud
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sojourn.core.interfaces import Cloud
 
 __all__ = ["make_cloud"]
 
 
 def make_cloud() -> Cloud:
     """The cloud, with its folders where this user's environment puts them."""
+    # Imported here: the supervisor lives in this package too, and has no use for the cloud.
+    from sojourn.clouds.local.cloud import LocalCloud
+
     return LocalCloud.from_environment()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.local import folders
 from sojourn.clouds.local.folders import TaskFolders
-from sojourn.core.context import Context
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Resource, Scaler
 from sojourn.core.task import Task
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
     from sojourn.clouds.local.scaler import LocalScaler
+    from sojourn.core.context import Context
 
 __all__ = ["LocalCloud"]
 

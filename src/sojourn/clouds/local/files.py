@@ -6,9 +6,12 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ["is_locked", "locked", "read_rows", "try_lock", "write_whole"]
 

@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
 from sojourn.core.ids import TaskId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = ["STORING_WITHIN", "LocalMachine", "Settings", "agents", "kill_strays"]
 
@@ -44,7 +46,7 @@ class LocalMachine:
     """An agent under way. Its standard input is its lifeline: closed when the supervisor ends."""
 
     def __init__(self, settings: Settings, dead: Collection[str]) -> None:
-        self.id = f"{TaskId.parse(settings.id).short}-{uuid4().hex[:8]}"
+        self.id = f"{TaskId.parse(settings.id).short}-{os.urandom(4).hex()}"
         self.began = time.monotonic()
         self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._deadline = self.began + settings.timeout + STORING_WITHIN

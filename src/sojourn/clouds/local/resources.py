@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.local.folders import remove_empty
-from sojourn.core.context import Context
 from sojourn.core.errors import Transient
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sojourn.core.context import Context
 
 __all__ = ["StoreFolder"]
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
@@ -18,9 +18,13 @@ from sojourn.clouds.local.machines import agents, kill_strays
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.events import CloudEvent
-from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Machine
-from sojourn.core.task import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
 
 __all__ = ["LocalScaler"]
 
