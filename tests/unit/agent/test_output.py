@@ -95,3 +95,19 @@ def test_a_follower_who_comes_later(world: World) -> None:
     eventually(lambda: len(world.store.list("logs")) >= before + 3, 5)
     (world.folder / "m1" / "workdir" / "enough").touch()
     assert agent.wait() == 0
+
+
+@pytest.mark.slow
+def test_a_night_without_followers_costs_few_puts_and_stays_fresh(world: World) -> None:
+    world.task("for i in $(seq 60); do date +%s; sleep 0.5; done")
+    agent = world.agent()
+    oldest = 0.0
+    while agent.process.poll() is None:
+        time.sleep(0.2)
+        read = world.lines()
+        if read:
+            oldest = max(oldest, time.time() - float(read[-1].text))
+    assert agent.wait() == 0
+    (report,) = world.reports()
+    assert report.segments <= 30 / 10 + 2
+    assert oldest < 10 + 3
