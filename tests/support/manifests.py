@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from sojourn.storage.digest import digest_of
+
 __all__ = ["GOOD_OBJECT", "file_row", "folder_row", "link_row", "raw_manifest"]
 
 CONTENT = b"content"
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
+DIGEST = digest_of(CONTENT)
 GOOD_OBJECT = f"workdir/objects/{DIGEST}"
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "checkup"]
 
-_LIBRARIES = ("click", "lark", "msgspec", "obstore", "python-hcl2", "pyyaml", "tqdm")
+_LIBRARIES = ("blake3", "click", "lark", "msgspec", "obstore", "python-hcl2", "pyyaml", "tqdm")
 _CREDENTIALS = {
     "aws": (("AWS_ACCESS_KEY_ID", "AWS_PROFILE"), ("~/.aws/credentials", "~/.aws/config")),
     "az": (("AZURE_CLIENT_ID",), ("~/.azure/azureProfile.json",)),

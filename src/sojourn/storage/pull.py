@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import posixpath
 import stat
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound, Transient
 from sojourn.storage import layout
+from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, decode
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
@@ -221,7 +221,7 @@ def _same_bytes(target: Path, entry: Entry) -> bool:
         for part in entry.parts:
             data = file.read(part.length)
             if part.object:
-                if hashlib.sha256(data).hexdigest() != part.digest:
+                if digest_of(data) != part.digest:
                     return False
             elif data != bytes(part.length):
                 return False

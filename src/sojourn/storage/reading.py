@@ -8,13 +8,13 @@ and at the next scan.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import FILE, Entry, Part
 from sojourn.storage.scan import entry_of
 
@@ -65,7 +65,7 @@ class Upload:
 
     def store(self, data: Buffer) -> Part:
         """Make sure that these bytes are an object."""
-        digest = hashlib.sha256(data).hexdigest()
+        digest = digest_of(data)
         path = self._usable.get(digest)
         if path is None:
             path = f"{self._prefix}/{digest}"
@@ -175,7 +175,7 @@ class Reader:
         if not data:
             self._readings.entries[entry.path] = entry
             return
-        digest = hashlib.sha256(data).hexdigest()
+        digest = digest_of(data)
         stored = self._upload.small.get(digest)
         if stored is not None:
             self._readings.entries[entry.path] = entry._replace(parts=(stored,))

@@ -8,7 +8,6 @@ content was found right.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import threading
@@ -17,6 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn.core.errors import Conflict, IntegrityError, QuotaError
+from sojourn.storage.digest import digest_of, hasher
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
 from sojourn.storage.parallel import Workers
 from sojourn.storage.scan import entry_of
@@ -180,7 +180,7 @@ class Restorer:
         """Runs in a worker."""
         if not part.object:
             return part.length
-        digest = hashlib.sha256()
+        digest = hasher()
         at = -part.offset  # where the piece lies, seen from the beginning of the part
         with _explained(target), open(target, "r+b", buffering=0) as file:
             for piece in self._store.stream(part.object):
@@ -230,7 +230,7 @@ class Restorer:
 
 def check_digest(part: Part, content: bytes | memoryview) -> None:
     """Raise IntegrityError unless this is what the part says."""
-    if len(content) != part.length or hashlib.sha256(content).hexdigest() != part.digest:
+    if len(content) != part.length or digest_of(content) != part.digest:
         raise _damaged(part)
 
 
@@ -244,7 +244,7 @@ def _damaged(part: Part) -> IntegrityError:
 def temporary_name(target: str) -> str:
     """Where a file is written before it gets its name; the same at every try."""
     folder, name = os.path.split(target)
-    token = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    token = digest_of(os.fsencode(name))[:16]
     return f"{folder}/.sojourn-{token}.part"
 
 

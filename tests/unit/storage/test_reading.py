@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import threading
@@ -15,6 +14,7 @@ import pytest
 
 from sojourn.core.context import Context
 from sojourn.storage import reading, scan
+from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import Entry
 from sojourn.storage.pull import newest_of_rank
 from sojourn.storage.scan import entry_of
@@ -46,7 +46,7 @@ def content_of(store: Store, entry: Entry) -> bytes:
         piece = bytes(part.length)
         if part.object:
             piece = bytes(store.get(part.object))[part.offset : part.offset + part.length]
-            assert hashlib.sha256(piece).hexdigest() == part.digest
+            assert digest_of(piece) == part.digest
         content += piece
     assert len(content) == entry.size
     return content

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 import stat
@@ -20,6 +19,7 @@ from sojourn.core.errors import (
     SojournError,
 )
 from sojourn.core.events import Event, Progress
+from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import Manifest, decode
 from sojourn.storage.restore import Restorer, temporary_name
 from sojourn.storage.store import Store
@@ -65,12 +65,12 @@ def leftovers(folder: Path) -> list[Path]:
 def put_pack(store: Store, *contents: bytes) -> Manifest:
     """A snapshot of small files in one pack, named by their numbers."""
     data = b"".join(contents)
-    path = f"workdir/objects/{hashlib.sha256(data).hexdigest()}"
+    path = f"workdir/objects/{digest_of(data)}"
     store.put(path, data)
     rows = []
     start = 0
     for number, content in enumerate(contents):
-        part = [0, start, len(content), hashlib.sha256(content).hexdigest()]
+        part = [0, start, len(content), digest_of(content)]
         rows.append(file_row(str(number), size=len(content), parts=[part]))
         start += len(content)
     return decode(raw_manifest(rows, [(path, len(data))]))
