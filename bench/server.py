@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -21,23 +17,9 @@ from pathlib import Path
 import obstore
 from obstore.store import S3Store
 
-__all__ = ["S3", "find_program", "started"]
+from tests.support.seaweed import KEY, SECRET, Seaweed
 
-_KEY = "bench"
-_SECRET = "bench-secret"
-_READY_WITHIN = 60.0
-_PORTS = (
-    "master.port",
-    "master.port.grpc",
-    "volume.port",
-    "volume.port.grpc",
-    "filer.port",
-    "filer.port.grpc",
-    "s3.port",
-    "s3.port.grpc",
-    "s3.port.iceberg",
-    "s3.port.lance",
-)
+__all__ = ["S3", "find_program", "started"]
 
 
 @dataclass(frozen=True)
@@ -52,8 +34,8 @@ class S3:
         return {
             "PATH": os.environ.get("PATH", ""),
             "HOME": tempfile.gettempdir(),
-            "AWS_ACCESS_KEY_ID": _KEY,
-            "AWS_SECRET_ACCESS_KEY": _SECRET,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_REGION": "us-east-1",
             "S3_ENDPOINT_URL": self.endpoint,
             "RCLONE_CONFIG": os.devnull,
@@ -77,8 +59,8 @@ class S3:
         return S3Store(
             bucket,
             endpoint=self.endpoint,
-            access_key_id=_KEY,
-            secret_access_key=_SECRET,
+            access_key_id=KEY,
+            secret_access_key=SECRET,
             region="us-east-1",
             virtual_hosted_style_request=False,
             client_options={"allow_http": True},
@@ -92,53 +74,11 @@ class S3:
 @contextmanager
 def started() -> Iterator[S3]:
     """Start a server of our own on free ports; at the end it and its data are gone."""
-    with tempfile.TemporaryDirectory(prefix="bench-s3-") as folder, ExitStack() as stack:
-        ports = _free_ports(len(_PORTS))
-        process = subprocess.Popen(
-            [
-                find_program("weed") or "weed",
-                "mini",
-                f"-dir={folder}",
-                "-ip=127.0.0.1",
-                "-ip.bind=127.0.0.1",
-                "-admin.ui=false",
-                "-webdav=false",
-                *(f"-{name}={port}" for name, port in zip(_PORTS, ports, strict=True)),
-            ],
-            cwd=folder,
-            env=os.environ | {"AWS_ACCESS_KEY_ID": _KEY, "AWS_SECRET_ACCESS_KEY": _SECRET},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        stack.callback(process.wait)
-        stack.callback(process.kill)
-        port = ports[_PORTS.index("s3.port")]
-        _wait_until_ready(process, port)
-        yield S3(f"http://127.0.0.1:{port}")
+    with Seaweed() as server:
+        yield S3(server.url)
 
 
 def find_program(name: str) -> str | None:
     """Where a program is: beside this Python, else on the PATH; None if it is not installed."""
     beside = Path(sys.executable).parent / name
     return str(beside) if beside.exists() else shutil.which(name)
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + _READY_WITHIN
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"the S3 server ended with {process.returncode}")
-        try:
-            S3(f"http://127.0.0.1:{port}").make_bucket("ready")
-            return
-        except (OSError, http.client.HTTPException, obstore.exceptions.BaseError):
-            time.sleep(0.2)
-    raise RuntimeError("the S3 server was not ready in time")

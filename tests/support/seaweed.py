@@ -21,11 +21,11 @@ from obstore.store import S3Store
 
 from sojourn.storage.store import StoreAddress
 
-__all__ = ["Seaweed"]
+__all__ = ["KEY", "SECRET", "Seaweed"]
 
 _READY_WITHIN = 60.0
 _TRIES = 3  # a free port may be taken by somebody else before the server binds it
-_KEY, _SECRET = "sojourn-tests", "sojourn-tests-secret"
+KEY, SECRET = "sojourn-tests", "sojourn-tests-secret"
 _SERVICES = ("s3.port", "master.port", "filer.port", "volume.port", "admin.port")
 _GRPC = 10_000
 
@@ -66,8 +66,8 @@ class Seaweed:
         """What obstore has to know to reach this server; failures are given up on quickly."""
         return {
             "endpoint": self.url,
-            "access_key_id": _KEY,
-            "secret_access_key": _SECRET,
+            "access_key_id": KEY,
+            "secret_access_key": SECRET,
             "region": "us-east-1",
             "virtual_hosted_style_request": False,
             "client_options": {"allow_http": True, "timeout": "20s", "connect_timeout": "2s"},
@@ -98,7 +98,7 @@ class Seaweed:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 cwd=folder,
-                env=os.environ | {"AWS_ACCESS_KEY_ID": _KEY, "AWS_SECRET_ACCESS_KEY": _SECRET},
+                env=os.environ | {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
             )
         if self._ready():
             return True

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from sojourn.core.report import Outcome
-from tests.unit.agent.world import MARK, World, eventually, marked
+from tests.support.processes import MARK, marked
+from tests.support.waiting import until
+from tests.unit.agent.world import World
 
 _DUMP = '#!/usr/bin/python3\nimport json, os\njson.dump(dict(os.environ), open("env", "w"))\n'
 
@@ -63,7 +65,7 @@ def test_secrets_stay_in_the_environment(world: World) -> None:
     world.task("echo started; sleep 1; exit 3", {"a": "b"}, environment={"TOKEN": secret})
     world.follow()
     agent = world.agent()
-    eventually(lambda: "started" in world.printed())
+    until(lambda: "started" in world.printed())
     for pid in marked(world.mark):
         assert secret not in Path(f"/proc/{pid}/cmdline").read_text()
     agent.wait()

@@ -9,7 +9,8 @@ import pytest
 
 from sojourn.core.report import Outcome
 from sojourn.storage import layout
-from tests.unit.agent.world import World, alive, eventually
+from tests.support.waiting import until
+from tests.unit.agent.world import World, alive
 
 
 def test_whole_life(world: World) -> None:
@@ -110,6 +111,7 @@ def test_daemons_end_with_the_script(world: World) -> None:
         """
         python3 - <<'EOF'
 import os, sys, time
+from tests.support.waiting import until
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
@@ -125,7 +127,7 @@ EOF
     )
     assert report.outcome is Outcome.SUCCEEDED
     daemon = int(world.files()["pid"])
-    eventually(lambda: not alive(daemon), 5)
+    until(lambda: not alive(daemon), 5)
 
 
 def test_a_daemon_that_holds_the_output_does_not_hold_the_end(world: World) -> None:

@@ -10,7 +10,9 @@ import pytest
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
 from sojourn.storage.lease import Leases
-from tests.unit.agent.world import World, eventually, marked
+from tests.support.processes import marked
+from tests.support.waiting import until
+from tests.unit.agent.world import World
 
 _COUNTING = """
 trap 'echo told >> file; exit 0' TERM
@@ -28,7 +30,7 @@ def test_a_notice_is_not_an_end(world: World, number: int) -> None:
     world.task(_COUNTING)
     world.follow()
     agent = world.agent()
-    eventually(lambda: _started(world))
+    until(lambda: _started(world))
     agent.process.send_signal(number)
     assert agent.wait() == 75
     (report,) = world.reports()
@@ -41,7 +43,7 @@ def test_a_script_that_does_not_listen_is_killed(world: World) -> None:
     world.task("trap 'echo told > file' TERM; echo started; while :; do sleep 0.05; done")
     world.follow()
     agent = world.agent(grace=0.5)
-    eventually(lambda: _started(world))
+    until(lambda: _started(world))
     agent.notice()
     agent.notice()
     assert agent.wait() == 75
@@ -57,7 +59,7 @@ def test_all_of_the_group_is_told(world: World) -> None:
     )
     world.follow()
     agent = world.agent()
-    eventually(lambda: _started(world))
+    until(lambda: _started(world))
     agent.notice()
     assert agent.wait() == 75
     assert world.files() == {"child": b"child\n", "parent": b"parent\n"}
@@ -67,7 +69,7 @@ def test_the_next_machine_goes_on(world: World) -> None:
     world.task("echo attempt $SOJOURN_ATTEMPT; [ -e half ] && exit; touch half; sleep 60")
     world.follow()
     agent = world.agent("m1")
-    eventually(lambda: "attempt 1" in world.printed())
+    until(lambda: "attempt 1" in world.printed())
     agent.notice()
     assert agent.wait() == 75
     assert world.agent("m2").wait() == 0
@@ -82,8 +84,8 @@ def test_the_next_machine_goes_on_where_a_dead_one_was(world: World) -> None:
     world.task("[ -e half ] && exit; touch half; echo started; sleep 60")
     world.follow()
     first = world.agent("m1", snapshot_every=0.2)
-    eventually(lambda: _started(world))
-    eventually(lambda: "half" in world.files() if world.store.list("ranks") else False)
+    until(lambda: _started(world))
+    until(lambda: "half" in world.files() if world.store.list("ranks") else False)
     first.process.kill()
     first.wait()
     assert world.agent("m2", dead=("m1",)).wait() == 0
@@ -100,7 +102,7 @@ def test_an_agent_that_is_started_again_on_its_machine(world: World) -> None:
     world.task("ls; [ $SOJOURN_ATTEMPT = 2 ] && exit; touch half-written; sleep 60", {"a": "b"})
     world.follow()
     first = world.agent("m1", snapshot_every=60)
-    eventually(lambda: world.printed() == "a\n")
+    until(lambda: world.printed() == "a\n")
     first.process.kill()
     first.wait()
     for pid in marked(world.mark):
@@ -127,7 +129,7 @@ def test_a_notice_while_it_waits_for_a_rank(world: World) -> None:
     world.task("true")
     assert world.store.put_new(layout.attempt_path(0, 1), b'{"machine": "other"}')
     agent = world.agent()
-    eventually(lambda: world.store.list("machines"))
+    until(lambda: world.store.list("machines"))
     agent.notice()
     assert agent.wait() == 75
     assert world.reports() == []
@@ -137,7 +139,7 @@ def test_the_lifeline(world: World) -> None:
     world.task(_COUNTING)
     world.follow()
     agent = world.agent(lifeline=True)
-    eventually(lambda: _started(world))
+    until(lambda: _started(world))
     agent.cut_lifeline()
     assert agent.wait() == 75
     (report,) = world.reports()
@@ -150,7 +152,7 @@ def test_a_machine_that_was_given_up_stores_nothing_more(world: World) -> None:
     world.task("echo started; trap 'echo told; touch told' TERM; while :; do sleep 0.05; done")
     world.follow()
     agent = world.agent(ttl=1.0, grace=20)
-    eventually(lambda: _started(world))
+    until(lambda: _started(world))
     given_up = Report(0, 1, Outcome.LOST, "by hand")
     assert Leases(world.store, "other", 1, ttl=1).report(given_up)
     assert agent.wait() == 75
@@ -163,6 +165,6 @@ def test_a_machine_that_was_given_up_stores_nothing_more(world: World) -> None:
 def test_a_machine_that_was_given_up_at_its_very_end_is_not_done(world: World) -> None:
     world.task("sleep 1")
     agent = world.agent()
-    eventually(lambda: world.store.list(layout.ATTEMPTS))
+    until(lambda: world.store.list(layout.ATTEMPTS))
     assert Leases(world.store, "other", 1, ttl=1).report(Report(0, 1, Outcome.LOST, "by hand"))
     assert agent.wait() == 75

@@ -8,7 +8,8 @@ import pytest
 
 from sojourn.core.context import Context
 from sojourn.core.report import Outcome
-from tests.unit.agent.world import World, eventually
+from tests.support.waiting import until
+from tests.unit.agent.world import World
 
 _MEMORY = 80 * 1024  # kB
 
@@ -54,7 +55,7 @@ _SMALL = "mkdir t; head -c 150000000 /dev/urandom | split -a 4 -b 100000 - t/; m
 def test_memory_while_files_are_stored_and_restored(world: World, write: str) -> None:
     world.task(f"[ -e done ] && exit; {write}; touch done; sleep 60")
     first = world.agent("m1")
-    eventually(lambda: (world.folder / "m1" / "workdir" / "done").exists(), 60)
+    until(lambda: (world.folder / "m1" / "workdir" / "done").exists(), 60)
     first.notice()
     assert first.wait(60) == 75
     assert first.memory < _MEMORY
@@ -69,7 +70,7 @@ def test_lines_come_at_once_while_somebody_follows(world: World) -> None:
     agent = world.agent()
     delays = []
     for count in (1, 2, 3):
-        eventually(lambda count=count: len(world.lines()) >= count)  # type: ignore[misc]
+        until(lambda count=count: len(world.lines()) >= count)  # type: ignore[misc]
         delays.append(time.time() - float(world.lines()[count - 1].text))
     assert sorted(delays)[1] < 1.5
     assert agent.wait() == 0
@@ -88,11 +89,11 @@ def test_lines_come_together_while_nobody_follows(world: World) -> None:
 def test_a_follower_who_comes_later(world: World) -> None:
     world.task("while [ ! -e enough ]; do echo line; sleep 0.1; done")
     agent = world.agent()
-    eventually(lambda: world.store.list("attempts"))
+    until(lambda: world.store.list("attempts"))
     time.sleep(1.5)
     before = len(world.store.list("logs"))
     world.data.watch(Context())
-    eventually(lambda: len(world.store.list("logs")) >= before + 3, 5)
+    until(lambda: len(world.store.list("logs")) >= before + 3, 5)
     (world.folder / "m1" / "workdir" / "enough").touch()
     assert agent.wait() == 0
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from sojourn.core.report import Outcome
-from tests.unit.agent.world import World, eventually
+from tests.support.waiting import until
+from tests.unit.agent.world import World
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def test_a_store_out_of_reach_does_not_disturb_the_script(world: World) -> None:
     world.task("for i in $(seq 30); do echo $i; echo $i >> file; sleep 0.1; done")
     world.follow()
     agent = world.agent(ttl=4.0, snapshot_every=0.2)
-    eventually(lambda: "3\n" in world.printed())
+    until(lambda: "3\n" in world.printed())
     with _away(world):
         time.sleep(2)
         said = agent.said
@@ -52,7 +53,7 @@ def test_a_store_out_of_reach_at_the_end(world: World) -> None:
     world.task("echo started; sleep 1; seq -w 1500000; touch file")
     world.follow()
     agent = world.agent()
-    eventually(lambda: "started" in world.printed())
+    until(lambda: "started" in world.printed())
     with _away(world):
         time.sleep(3)
     assert agent.wait() == 0
@@ -66,7 +67,7 @@ def test_results_wait_for_a_store_that_is_out_of_reach(world: World) -> None:
     world.task("echo started; sleep 0.5; echo last; touch file")
     world.follow()
     agent = world.agent()
-    eventually(lambda: "started" in world.printed())
+    until(lambda: "started" in world.printed())
     with _away(world):
         time.sleep(2.5)
     assert agent.wait() == 0

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,26 +25,7 @@ from sojourn.storage.data import StoreData
 from sojourn.storage.pull import newest_of_rank
 from sojourn.storage.restore import Restorer
 from sojourn.storage.store import Store, StoreAddress, open_store
-
-MARK = "TEST_MARK"
-
-
-def eventually(true: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until it is true; fails if that takes too long."""
-    give_up = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < give_up, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def marked(mark: str) -> list[int]:
-    """The processes that have this mark in their environment; zombies have none."""
-    found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if f"{MARK}={mark}".encode() in environ.read_bytes().split(b"\0"):
-                found.append(int(environ.parent.name))
-    return found
+from tests.support.processes import MARK, marked
 
 
 def alive(pid: int) -> bool:

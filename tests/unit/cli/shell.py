@@ -14,31 +14,14 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-MARK = "TEST_MARK"
+from tests.support.processes import MARK, marked
+
 COMMAND = (sys.executable, "-m", "sojourn.cli")
-
-
-def eventually(true: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait until it is true; fails if that takes too long."""
-    give_up = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < give_up, "it did not happen in time"
-        time.sleep(0.05)
-
-
-def marked(mark: str) -> list[int]:
-    """The processes that have this mark in their environment; zombies have none."""
-    found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if f"{MARK}={mark}".encode() in environ.read_bytes().split(b"\0"):
-                found.append(int(environ.parent.name))
-    return found
 
 
 class Terminal:

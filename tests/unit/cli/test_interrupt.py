@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
-from tests.unit.cli.shell import Shell, eventually
+from tests.support.waiting import until
+from tests.unit.cli.shell import Shell
 
 _STEADY = "echo started; i=0; while [ ! -e enough ]; do sleep 0.05; done; echo finished"
 
@@ -88,7 +89,7 @@ def test_with_json(shell: Shell) -> None:
 
 def test_while_deleting(shell: Shell) -> None:
     task = shell.detached(_SLOW_TO_END)
-    eventually(lambda: shell("logs", task).stdout == "started\n")
+    until(lambda: shell("logs", task).stdout == "started\n")
     delete = shell.background("delete", task)
     assert delete.stderr
     while "Stopping" not in delete.stderr.readline():
@@ -105,7 +106,7 @@ def test_while_deleting(shell: Shell) -> None:
 
 def test_again_and_again_ends_at_once(shell: Shell) -> None:
     task = shell.detached(_SLOW_TO_END)
-    eventually(lambda: shell("logs", task).stdout == "started\n")
+    until(lambda: shell("logs", task).stdout == "started\n")
     stop = shell.background("stop", task)
     assert stop.stderr
     stop.stderr.readline()
@@ -126,7 +127,7 @@ def test_the_window_is_closed(shell: Shell) -> None:
     (task,) = shell.tasks()
     assert shell.state(task) == "running"
     _finish(shell)
-    eventually(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(task) == "succeeded")
 
 
 def test_the_command_is_killed(shell: Shell) -> None:

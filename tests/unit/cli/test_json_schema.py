@@ -11,7 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.unit.cli.shell import Shell, eventually
+from tests.support.waiting import until
+from tests.unit.cli.shell import Shell
 
 _TEXT, _INT, _NUMBER, _BOOL, _LIST, _MAP = (str,), (int,), (int, float), (bool,), (list,), (dict,)
 _INT_OR_NULL = (int, type(None))
@@ -127,7 +128,7 @@ def test_the_verbs_of_a_running_task(shell: Shell) -> None:
     task = shell.detached(
         "echo started; echo x > results/new; sleep 60", "--workdir", ".", "--output", "results"
     )
-    eventually(lambda: shell("logs", task).stdout == "started\n")
+    until(lambda: shell("logs", task).stdout == "started\n")
 
     (row,) = shell.rows("list")
     _check(row, absent=("machines", "events"))
@@ -146,10 +147,10 @@ def test_the_verbs_of_a_running_task(shell: Shell) -> None:
         files: list[str] = rows[-1]["files"]
         return files
 
-    eventually(lambda: pulled() == ["results/new"])
+    until(lambda: pulled() == ["results/new"])
     rows = shell.rows("interrupt", task, "--no-notice")
     assert _types(rows) == {*_STEPS, "interrupted"}
-    eventually(lambda: shell.rows("status", task)[0]["ranks"][0]["attempt"] == 2)
+    until(lambda: shell.rows("status", task)[0]["ranks"][0]["attempt"] == 2)
     assert _types(shell.rows("stop", task)) == {*_STEPS, "status-changed"}
     assert _types(shell.rows("start", task)) == {*_STEPS, "status-changed"}
     rows = shell.rows("delete", task)
@@ -166,7 +167,7 @@ def test_warnings(shell: Shell) -> None:
 
 def test_gc(shell: Shell) -> None:
     task = shell.detached("true")
-    eventually(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(task) == "succeeded")
     rows = shell.rows("gc")
     assert _types(rows) == {"garbage", "note"}
     rows = shell.rows("gc", "--yes")

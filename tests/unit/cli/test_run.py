@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.shell import COMMAND, Shell, eventually
+from tests.support.waiting import until
+from tests.unit.cli.shell import COMMAND, Shell
 
 _ECHO = "import json, sys; print(json.dumps(sys.argv[1:]))"
 
@@ -169,7 +170,7 @@ def test_detach_prints_only_the_id(shell: Shell) -> None:
 
 def test_create_is_run_detached(shell: Shell) -> None:
     task = shell.ok("create", "--", "sh", "-c", "echo hello").strip()
-    eventually(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(task) == "succeeded")
     assert shell.ok("read", task).startswith(f"hello\n{task}  succeeded\n")
 
 
@@ -213,7 +214,7 @@ def test_a_reader_who_has_enough(shell: Shell, as_json: bool) -> None:
     assert "Exception ignored" not in err
     if as_json:
         assert '"step-started"' in first  # before anything was made, so nothing is left
-        eventually(lambda: shell.tasks() == [], 5)
+        until(lambda: shell.tasks() == [], 5)
         return
     assert first == "1\n"
     (task,) = shell.tasks()
@@ -221,7 +222,7 @@ def test_a_reader_who_has_enough(shell: Shell, as_json: bool) -> None:
     assert shell.state(task) == "running"
     (workdir,) = (shell.home / "cache").glob("sojourn/machines/*/*/workdir")
     (workdir / "enough").touch()
-    eventually(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(task) == "succeeded")
 
 
 def test_nobody_listens_to_standard_error(shell: Shell) -> None:
@@ -272,7 +273,7 @@ def test_machine_options_are_told_to_have_no_effect(shell: Shell) -> None:
 def test_the_workdir_is_found_from_elsewhere(shell: Shell, tmp_path: Path) -> None:
     shell.file("results/old", "")
     task = shell.detached("echo x > results/new", "--workdir", ".", "--output", "results")
-    eventually(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(task) == "succeeded")
     project, shell.cwd = shell.cwd, tmp_path
     assert shell.ok("delete", task) == f"Deleted {task}\n"
     assert (project / "results" / "new").exists()

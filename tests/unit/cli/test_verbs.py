@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.unit.cli.shell import Shell, eventually
+from tests.support.waiting import until
+from tests.unit.cli.shell import Shell
 
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
 
@@ -49,7 +50,7 @@ def test_the_whole_name_wins(shell: Shell) -> None:
 
 def test_list_and_status(shell: Shell) -> None:
     task = shell.detached("exit 3")
-    eventually(lambda: shell.state(task) == "failed")
+    until(lambda: shell.state(task) == "failed")
     row = shell.ok("list").split("  ")
     assert [cell.strip() for cell in row] == [
         *(task, "failed", "local"),
@@ -63,7 +64,7 @@ def test_list_and_status(shell: Shell) -> None:
 
 def test_status_of_several_ranks(shell: Shell) -> None:
     task = shell.detached("exit $SOJOURN_RANK", "--parallelism", "2")
-    eventually(lambda: shell.state(task) == "failed")
+    until(lambda: shell.state(task) == "failed")
     text = shell.ok("status", task)
     assert "  rank 1: the script ended with exit code 1\n" in text
     assert re.search(r"^  rank 0  succeeded  attempt 1$", text, re.MULTILINE)
@@ -76,9 +77,9 @@ def test_logs(shell: Shell) -> None:
         "echo rank $SOJOURN_RANK attempt $SOJOURN_ATTEMPT; [ $SOJOURN_ATTEMPT = 2 ] || sleep 60"
     )
     task = shell.detached(script, "--parallelism", "2")
-    eventually(lambda: len(shell("logs", task).stdout.splitlines()) == 2)
+    until(lambda: len(shell("logs", task).stdout.splitlines()) == 2)
     assert len(shell.ok("interrupt", task).splitlines()) == 2
-    eventually(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(task) == "succeeded")
     assert sorted(shell.ok("logs", task).splitlines()) == [
         f"[{rank}] rank {rank} attempt {attempt}" for rank in (0, 1) for attempt in (1, 2)
     ]
@@ -97,7 +98,7 @@ def test_logs(shell: Shell) -> None:
 
 def test_read(shell: Shell) -> None:
     task = shell.detached("echo hello; exit 3")
-    eventually(lambda: shell.state(task) == "failed")
+    until(lambda: shell.state(task) == "failed")
     result = shell("read", task)
     assert result.returncode == 0
     assert result.stdout.startswith(f"hello\n{task}  failed\n")
@@ -110,7 +111,7 @@ def test_stop_and_start(shell: Shell) -> None:
     task = shell.detached(
         "echo go; [ -e half ] && exit; touch half; sleep 60", "--workdir", ".", "--output", "."
     )
-    eventually(lambda: shell("logs", task).stdout == "go\n")
+    until(lambda: shell("logs", task).stdout == "go\n")
     for _ in range(2):
         result = shell("stop", task)
         assert result.returncode == 0
@@ -125,7 +126,7 @@ def test_stop_and_start(shell: Shell) -> None:
 
 def test_interrupt(shell: Shell) -> None:
     task = shell.detached("echo go; [ $SOJOURN_ATTEMPT = 2 ] || sleep 60")
-    eventually(lambda: shell("logs", task).stdout == "go\n")
+    until(lambda: shell("logs", task).stdout == "go\n")
     assert shell("interrupt", task, "--rank", "1").returncode == 2
     assert shell.ok("interrupt", task, "--no-notice").strip()
     follow = shell("logs", "--follow", task)
@@ -152,7 +153,7 @@ def test_a_respawn_is_told(shell: Shell) -> None:
 def test_delete_several_and_into(shell: Shell) -> None:
     tasks = [shell.detached(f"echo {n} > new", "--workdir", ".", "--output", ".") for n in (1, 2)]
     for task in tasks:
-        eventually(lambda task=task: shell.state(task) == "succeeded")  # type: ignore[misc]
+        until(lambda task=task: shell.state(task) == "succeeded")  # type: ignore[misc]
     assert shell.ok("pull", tasks[0], "--into", "here") == "new\n"
     assert (shell.cwd / "here" / "new").read_text() == "1\n"
     shell.ok("delete", "--into", "there", *tasks)
@@ -165,7 +166,7 @@ def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
     home = shell.cwd / "gone"
     shell.file("gone/old", "")
     task = shell.detached("echo x > new", "--workdir", "gone", "--output", ".")
-    eventually(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(task) == "succeeded")
     (home / "old").unlink()
     home.rmdir()
     refused = shell("delete", task)
@@ -182,7 +183,7 @@ def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
 def test_gc(shell: Shell) -> None:
     running = shell.detached("sleep 60", "--name", "running")
     ended = shell.detached("true", "--name", "ended")
-    eventually(lambda: shell.state(ended) == "succeeded")
+    until(lambda: shell.state(ended) == "succeeded")
     result = shell("gc")
     assert result.stdout == f"{ended}  it has ended: succeeded\n"
     assert result.stderr == "Remove them with: sojourn gc --yes\n"
