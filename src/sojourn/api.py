@@ -219,4 +219,6 @@ def _ignore(task: Task, gitignore: bool) -> Ignore | None:
 
 
 def _means(text: str, id: TaskId) -> bool:
-    return str(id).startswith((text, f"tpi-{text}")) or id.short.startswith(text)
+    part = text.removeprefix("tpi-")
+    whole = str(id).removeprefix("tpi-")
+    return bool(part) and (whole.startswith(part) or id.short.startswith(part))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["CannotStart", "Script", "adopt_orphans", "below", "kill_below"]
 
@@ -34,37 +34,47 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def below(ancestor: int) -> list[int]:
-    """All processes below one, by pid; none where the system does not tell."""
-    children: dict[int, list[int]] = {}
+def _processes() -> Iterator[tuple[int, str, int]]:
+    """Pid, state and parent of every process; none where the system does not tell."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
             # The name of the program, in parentheses, may contain anything.
             state, parent = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
-            if state != "Z":
-                children.setdefault(int(parent), []).append(int(stat.parent.name))
+            yield int(stat.parent.name), state, int(parent)
+
+
+def below(ancestor: int, spare: frozenset[int] = frozenset()) -> list[int]:
+    """All processes below one, by pid, that are alive.
+
+    Those in `spare` are left out with all that is below them, also what they start just now.
+    """
+    children: dict[int, list[int]] = {}
+    for pid, state, parent in _processes():
+        if state != "Z":
+            children.setdefault(parent, []).append(pid)
     found: list[int] = []
     todo = [ancestor]
     while todo:
-        todo_next = children.get(todo.pop(), [])
+        todo_next = [pid for pid in children.get(todo.pop(), []) if pid not in spare]
         found.extend(todo_next)
         todo.extend(todo_next)
     return found
 
 
-def kill_below(ancestor: int, spare: frozenset[int] = frozenset()) -> None:
-    """Kill all processes below one, also those that are started meanwhile, and reap ours."""
+def kill_below(spare: frozenset[int] = frozenset()) -> None:
+    """Kill all processes below this one, also those that are started meanwhile, and bury them."""
     for _ in range(_KILL_ROUNDS):
-        victims = [pid for pid in below(ancestor) if pid not in spare]
+        victims = below(os.getpid(), spare)
         if not victims:
-            return
+            break
         for pid in victims:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        for pid in victims:
+        time.sleep(0.01)
+    for pid, state, parent in _processes():
+        if state == "Z" and parent == os.getpid() and pid not in spare:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        time.sleep(0.01)
 
 
 class CannotStart(Exception):
@@ -121,18 +131,33 @@ class Script:
 
     def end(self, grace: float) -> int | None:
         """Ask all of it to end, and kill what has not after the grace; its exit code."""
+        give_up = time.monotonic() + grace
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGTERM)
         self.wait(grace)
+        # A shell dies at once, and what it started may still be storing a checkpoint.
+        while self._group_lives() and time.monotonic() < give_up:
+            time.sleep(0.02)
         self.kill()
         return self.wait(0)
+
+    def _group_lives(self) -> bool:
+        """Whether anything that was asked to end still runs, the script itself aside."""
+        with suppress(ChildProcessError):
+            while os.waitpid(-self._process.pid, os.WNOHANG)[0]:
+                pass
+        try:
+            os.killpg(self._process.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
 
     def kill(self) -> None:
         """Kill what is left of it, whatever it was that stayed behind."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self.wait(_KILLED_WITHIN)  # before it is reaped as one of the others
-        kill_below(os.getpid())
+        kill_below()
 
 
 def _cannot_start(file: Path, error: OSError) -> CannotStart:

@@ -27,7 +27,7 @@ __all__ = ["Keeper", "LogSync", "Snapshots"]
 _FRESH = 0.3  # seconds between segments while somebody follows
 _IDLE = 10.0  # and while nobody does
 _FOLLOWED_FOR = 30.0  # seconds that a sign of a follower counts
-_WORKERS = 1  # each may hold two packs; a machine and its memory are for the script
+_WORKERS = 4  # each holds a chunk: a machine and its memory are for the script
 _SCAN_EVERY = 1.0  # seconds between looks for changes
 _SCAN_SHARE = 20  # but looking may take one part in this many of the time
 
@@ -95,6 +95,7 @@ class Snapshots:
         self._every = every
         self._pause_next = _SCAN_EVERY
         self._told: set[str] = set()
+        self.lost: dict[str, str] = {}
         line = layout.data_prefix(lease.rank, lease.attempt)
         self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
         self._first = True
@@ -111,8 +112,9 @@ class Snapshots:
         stopping.wait(self._pause_next)
 
     def take(self) -> None:
-        """Store the workdir as it is now."""
+        """Store the workdir as it is now; `lost` tells what could not be."""
         began = time.monotonic()
+        self.lost = {}
         changed = self._writer.take(Context(), self._workdir, self._filters, skipped=self._skipped)
         took = time.monotonic() - began
         self._pause_next = max(self._every if changed else _SCAN_EVERY, took * _SCAN_SHARE)
@@ -133,6 +135,8 @@ class Snapshots:
             self._store.delete([path for path in former if kind in path])
 
     def _skipped(self, path: str, reason: str, *, lost: bool = False) -> None:
+        if lost:
+            self.lost[path] = reason
         if path not in self._told:
             self._told.add(path)
             say(f"not stored: {path}: {reason}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, Config
+from sojourn.agent.disk import remove_tree
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, Script, adopt_orphans
@@ -30,8 +30,8 @@ from sojourn.storage import layout
 from sojourn.storage.data import load_environment, load_task
 from sojourn.storage.lease import Lease, Leases, utc_now
 from sojourn.storage.logs import LogWriter
-from sojourn.storage.manifest import Manifest
-from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.manifest import Manifest, decode
+from sojourn.storage.pull import snapshots_of_rank
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
 from sojourn.storage.store import Store, StoreAddress, open_store
@@ -48,6 +48,7 @@ _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
 _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
 _TICK = 0.05
+_WORKERS = 4  # each may hold a pack
 _Result = TypeVar("_Result")
 
 
@@ -168,18 +169,27 @@ class _Attempt:
         self._snapshots.stop()
         if not self._notice.abandoned:
             self._last_words(self._snapshots.take)
-        return report
+        return self._with_lost(report)
 
     def _restore(self) -> Manifest:
+        """Of the newest snapshot of the rank that is whole, else of what was pushed."""
+        damage: SojournError | None = None
+        for path in snapshots_of_rank(self._store, self._lease.rank):
+            try:
+                return self._restore_from(decode(self._store.get(path)))
+            except (IntegrityError, NotFound) as error:
+                say(f"{path} cannot be restored: {error}")
+                damage = damage or error
+        if damage:
+            raise damage
+        pushed = newest(self._store, layout.WORKDIR)
+        return self._restore_from(pushed[1] if pushed else Manifest())
+
+    def _restore_from(self, manifest: Manifest) -> Manifest:
         ctx = Context(cancelled=self._notice.event, deadline=self._deadline)
-        manifest = newest_of_rank(self._store, self._lease.rank)
-        if manifest is None:
-            pushed = newest(self._store, layout.WORKDIR)
-            manifest = pushed[1] if pushed else Manifest()
-        if self._workdir.exists():  # of an agent that died on this very machine
-            shutil.rmtree(self._workdir)
+        remove_tree(self._workdir)  # of an agent that died here, or of a snapshot that was damaged
         self._workdir.mkdir(parents=True)
-        entries = Restorer(self._store, self._workdir, workers=2).restore(
+        entries = Restorer(self._store, self._workdir, workers=_WORKERS).restore(
             ctx, manifest.entries.values(), manifest.objects
         )
         return Manifest(entries, manifest.objects)
@@ -236,6 +246,15 @@ class _Attempt:
     def _timed_out(self, code: int | None) -> Report:
         why = f"it did not end within its timeout of {self._task.timeout} seconds"
         return replace(self._report, outcome=Outcome.TIMED_OUT, exit_code=code, reason=why)
+
+    def _with_lost(self, report: Report) -> Report:
+        """Files that could not be stored are missing from the results: that has to be told."""
+        lost = self._snapshots.lost
+        if not lost:
+            return report
+        path, why = next(iter(lost.items()))
+        told = f"{len(lost)} of its files could not be stored, such as {path}: {why}"
+        return replace(report, reason=f"{report.reason}; {told}" if report.reason else told)
 
     def _preempted(self) -> Report:
         return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)

@@ -74,8 +74,12 @@ def _library(name: str) -> Finding:
         return Finding("problem", name, f"is missing; install it with: pip install {name}")
 
 
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
 def _folder(subject: str, folder: Path) -> Finding:
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    existing = _existing(folder)
     if not existing.is_dir():
         return Finding("problem", subject, f"{existing} is not a folder; remove it")
     try:
@@ -92,12 +96,12 @@ def _store() -> Finding:
     from sojourn.core.errors import SojournError
     from sojourn.storage.store import StoreAddress, open_store
 
-    with tempfile.TemporaryDirectory() as folder:
-        try:
+    try:
+        with tempfile.TemporaryDirectory(dir=_existing(data_root())) as folder:
             store = open_store(StoreAddress(f"file://{folder}"))
             works = store.put_new("probe", b"1") and not store.put_new("probe", b"2")
-        except SojournError as error:
-            return Finding("problem", "store", str(error))
+    except (SojournError, OSError) as error:
+        return Finding("problem", "store", str(error))
     detail = "conditional writes work" if works else "conditional writes do not work here"
     return Finding("ok" if works else "problem", "store", detail)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import SojournError
 from sojourn.core.status import State
 from sojourn.engine.observe import is_complete, status
 
@@ -39,7 +39,7 @@ def garbage(ctx: Context, cloud: Cloud) -> Iterator[Garbage]:
                     yield Garbage(id, "its creation was not completed")
                 continue
             now = status(ctx, cloud, id)
-        except NotFound:
-            continue  # deleted meanwhile
+        except SojournError:
+            continue  # deleted meanwhile, or damaged: `list` tells
         if now.state.ended and all(rank.state is not State.STOPPED for rank in now.ranks):
             yield Garbage(id, f"it has ended: {now.state}")

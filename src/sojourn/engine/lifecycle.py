@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError, Transient
 from sojourn.engine.check import check_storage, local_workdir
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Ignore, Resource, Scaler
+    from sojourn.core.status import RankRecord
     from sojourn.core.task import Task
 
 __all__ = ["create", "delete", "exists", "interrupt", "pull", "start", "stop"]
@@ -51,6 +52,8 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     existed = any(resource.read(ctx) for resource in resources)
     try:
         _make(ctx, cloud, launch, resources)
+    except Conflict:
+        raise  # somebody else's task is there: nothing of it is ours to remove
     except BaseException as error:
         if existed:
             raise
@@ -78,8 +81,7 @@ def _make(ctx: Context, cloud: Cloud, launch: Launch, resources: Sequence[Resour
     with ctx.step(f"Creating {last.title}"):
         last.create(ctx)
     with ctx.step("Starting machines"):
-        unfinished = sum(not record.ended for record in records)
-        cloud.scaler(launch.id).scale(ctx, unfinished)
+        _ensure_started(ctx, cloud.scaler(launch.id), records)
 
 
 def _with_leftovers(hint: str, left: list[str], id: TaskId) -> str:
@@ -128,9 +130,17 @@ def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     _require(ctx, cloud, id)
     data = cloud.data(id)
     task = data.load(ctx)
-    unfinished = sum(not record.ended for record in data.records(ctx, task.parallelism))
     with ctx.step("Starting machines"):
-        cloud.scaler(id).scale(ctx, unfinished)
+        _ensure_started(ctx, cloud.scaler(id), data.records(ctx, task.parallelism))
+
+
+def _ensure_started(ctx: Context, scaler: Scaler, records: Sequence[RankRecord]) -> None:
+    """Want a machine for every rank that has not ended; one that is started already stays so.
+
+    A scaler that wants machines counts those that end by itself.
+    """
+    if scaler.wanted(ctx) == 0:
+        scaler.scale(ctx, sum(not record.ended for record in records))
 
 
 def pull(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None = None) -> list[str]:

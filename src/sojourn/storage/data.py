@@ -13,6 +13,7 @@ from sojourn.storage.lease import read_records, read_reports, store_clock, utc_n
 from sojourn.storage.logs import Cursor, read_logs
 from sojourn.storage.pull import pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
+from sojourn.storage.store import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,19 +126,18 @@ class StoreData:
 
 def load_task(store: Store) -> Task:
     """The task that a store belongs to. Absent: raises NotFound."""
-    data = json.loads(bytes(store.get(layout.TASK)))
-    if data["format"] != _FORMAT:
+    written, task = read_json(store, layout.TASK, lambda data: (data["format"], data["task"]))
+    if written != _FORMAT:
         raise Conflict(
-            f"The task was written in format {data['format']}, and this version reads {_FORMAT}",
+            f"The task was written in format {written}, and this version reads {_FORMAT}",
             hint="Use the version of sojourn that created it, or a newer one.",
         )
-    return Task.from_dict(data["task"])
+    return Task.from_dict(task)
 
 
 def load_environment(store: Store) -> dict[str, str]:
     """The values of the task's environment."""
-    environment: dict[str, str] = json.loads(bytes(store.get(layout.ENVIRONMENT)))
-    return environment
+    return read_json(store, layout.ENVIRONMENT, dict)
 
 
 def _differs(one: Task, other: Task) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import RankRecord
 from sojourn.storage import layout
+from sojourn.storage.store import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -150,8 +151,8 @@ def _by_rank(found: list[ObjectInfo]) -> dict[int, ObjectInfo]:
 
 
 def _read_report(store: Store, path: str) -> Report:
-    return Report.from_dict(json.loads(bytes(store.get(path))))
+    return read_json(store, path, Report.from_dict)
 
 
 def _read_machine(store: Store, path: str) -> str:
-    return str(json.loads(bytes(store.get(path)))["machine"])
+    return read_json(store, path, lambda data: str(data["machine"]))

@@ -28,6 +28,7 @@ class Workers:
     """
 
     def __init__(self, ctx: Context, count: int) -> None:
+        self.count = count
         self._ctx = ctx
         self._limit = count * 2
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="sojourn-storage")
@@ -38,13 +39,13 @@ class Workers:
     ) -> None:
         """Have `work(*args)` done; `then` gets its result, in the caller's thread, later."""
         while len(self._pending) >= self._limit:
-            self._collect()
+            self.collect()
         self._pending[self._pool.submit(work, *args)] = then
 
     def drain(self) -> None:
         """Wait until all that was submitted is done; raises the first error."""
         while self._pending:
-            self._collect()
+            self.collect()
 
     def settle(self) -> None:
         """Wait until no worker is at work, whatever came of it; drops what has not begun."""
@@ -53,7 +54,8 @@ class Workers:
         wait(self._pending)
         self._pending.clear()
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
+        """Wait for something that was submitted to be done, for a moment at most."""
         self._ctx.check()
         done, _ = wait(self._pending, timeout=_LOOK_UP_EVERY, return_when=FIRST_COMPLETED)
         for future in done:

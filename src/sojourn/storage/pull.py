@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import NotFound, Transient
+from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage import layout
 from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, decode
@@ -31,27 +31,35 @@ if TYPE_CHECKING:
     from sojourn.core.filters import Filters
     from sojourn.storage.store import Store
 
-__all__ = ["newest_of_rank", "pull"]
+__all__ = ["newest_of_rank", "pull", "snapshots_of_rank"]
 
 _TRIES = 5
 _STEP = "Downloading results"
+_LINKS = 20  # symlinks followed to the output
 _NAME = 255  # the most bytes of a name
 
 
+def snapshots_of_rank(store: Store, rank: int) -> list[str]:
+    """The manifests of a rank: of its newest attempt first, and the newest of each first."""
+    found = (item.path for item in store.list(layout.lines_prefix(rank)))
+    return sorted((path for path in found if "/snapshots/" in path), key=layout.numbers)[::-1]
+
+
 def newest_of_rank(store: Store, rank: int) -> Manifest | None:
-    """The last snapshot of a rank: of its newest attempt that has any."""
+    """The last snapshot of a rank whose manifest is whole; None if there is none at all."""
     for _ in range(_TRIES):
-        manifests = [
-            item.path
-            for item in store.list(layout.lines_prefix(rank))
-            if "/snapshots/" in item.path
-        ]
-        if not manifests:
-            return None
+        damage: IntegrityError | None = None
         try:
-            return decode(store.get(max(manifests, key=layout.numbers)))
+            for path in snapshots_of_rank(store, rank):
+                try:
+                    return decode(store.get(path))
+                except IntegrityError as error:
+                    damage = damage or error
         except NotFound:
             continue  # swept meanwhile: there is a newer one
+        if damage:
+            raise damage
+        return None
     raise Transient(f"The snapshots of rank {rank} changed too fast to be read", hint="Try again.")
 
 
@@ -88,7 +96,8 @@ def _pull(
         ctx,
         base,
         {rank: manifest for rank in ranks if (manifest := newest_of_rank(store, rank))},
-        _Selection(output, filters),
+        output,
+        filters,
     )
     if not joined.entries:
         return []
@@ -100,26 +109,51 @@ def _pull(
 
 
 class _Selection:
-    """Which entries come home."""
+    """Which entries of one snapshot come home.
 
-    def __init__(self, output: str, filters: Filters) -> None:
-        self._output = posixpath.normpath(output)
+    If the output, or a folder above it, is a symlink, what it leads to comes along.
+    """
+
+    def __init__(self, output: str, filters: Filters, entries: Mapping[str, Entry]) -> None:
         self._filters = filters
+        self._roots = [posixpath.normpath(output)]
+        for _ in range(_LINKS):
+            led = _led_to(self._roots[-1], entries)
+            if led is None or led in self._roots:
+                break
+            self._roots.append(led)
 
     def __contains__(self, entry: Entry) -> bool:
-        path = entry.path
-        if self._output != "." and not f"{path}/".startswith(f"{self._output}/"):
-            # The folders above the output are needed as well, to put it into.
-            return entry.kind == FOLDER and self._output.startswith(f"{path}/")
-        return not self._filters.covers(path, folder=entry.kind == FOLDER)
+        folder = entry.kind == FOLDER
+        if any(root == "." or f"{entry.path}/".startswith(f"{root}/") for root in self._roots):
+            return not self._filters.covers(entry.path, folder=folder)
+        # What is above the output is needed as well, to put it into.
+        above = any(root.startswith(f"{entry.path}/") for root in self._roots)
+        return above and entry.kind in (FOLDER, LINK)
+
+
+def _led_to(path: str, entries: Mapping[str, Entry]) -> str | None:
+    """Where the first symlink on a path leads to, with the rest of the path; None without one."""
+    names = path.split("/")
+    for count in range(1, len(names) + 1):
+        entry = entries.get("/".join(names[:count]))
+        if entry is not None and entry.kind == LINK:
+            folder = posixpath.dirname(entry.path)
+            return posixpath.normpath(posixpath.join(folder, entry.target, *names[count:]))
+    return None
 
 
 def _join(
-    ctx: Context, base: Mapping[str, Entry], manifests: dict[int, Manifest], selection: _Selection
+    ctx: Context,
+    base: Mapping[str, Entry],
+    manifests: dict[int, Manifest],
+    output: str,
+    filters: Filters,
 ) -> _Joined:
     joined = _Joined()
     for rank, manifest in sorted(manifests.items()):
         joined.objects.update(manifest.objects)
+        selection = _Selection(output, filters, manifest.entries)
         renamed: dict[str, str] = {}  # a folder that had to give way to a file of another rank
         for entry in manifest.entries.values():
             if entry not in selection:
@@ -192,8 +226,8 @@ def _make_room(
             todo.append(entry)
             continue
         if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
-            todo.append(entry)
-        elif not _untouched(entry, base) and not _is_there(target, info, entry):
+            continue  # it stays as it is here
+        if not _untouched(entry, base) and not _is_there(target, info, entry):
             if _worth_keeping(info, entry):
                 kept = _move_away(target)
                 ctx.warn(f"{target} was changed here after the task wrote it; kept as {kept.name}")
@@ -229,7 +263,7 @@ def _same_bytes(target: Path, entry: Entry) -> bool:
 
 
 def _worth_keeping(info: os.stat_result, entry: Entry) -> bool:
-    """Whether replacing it would lose something that the task did not have before."""
+    """Whether it is newer than what comes, or something else altogether."""
     if entry.kind != FILE or not stat.S_ISREG(info.st_mode):
         return True
     return info.st_mtime_ns > entry.mtime

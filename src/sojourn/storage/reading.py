@@ -30,7 +30,7 @@ __all__ = ["CHUNK", "SMALL", "Reader", "Readings", "Upload"]
 
 SMALL = 1 << 20  # files below this are packed together
 CHUNK = 8 << 20  # larger ones are cut into chunks of this
-PACK = 8 << 20  # workers hold two each: more would take memory and start the upload later
+PACK = 8 << 20  # larger ones would take memory and start the upload later
 _TRIES = 6
 _FIRST_PAUSE = 0.025  # seconds before the second try; doubled for each further one
 _COOL = 20_000_000  # ns: clocks of file systems tick every 4 ms, or every 10
@@ -113,6 +113,7 @@ class Reader:
         self._readings = Readings()
         self._again: list[str] = []
         self._pack = _Pack()
+        self._packs = 0  # on their way
         self._open: set[int] = set()
 
     def read(self, todo: Iterable[Entry], progress: Callable[[int], None]) -> Readings:
@@ -160,7 +161,10 @@ class Reader:
             self._read_large(entry, descriptor)
             return  # closed when its last chunk is stored
         else:
-            self._read_small(entry, descriptor)
+            try:
+                self._read_small(entry, descriptor)
+            except OSError as error:
+                self._readings.unreadable[path] = os.strerror(error.errno or 0)
         self._close(descriptor)
 
     def _close(self, descriptor: int) -> None:
@@ -190,7 +194,13 @@ class Reader:
         if not pack.members:
             return
 
+        # Chunks are read by the workers, but packs wait with all their bytes: few at a time.
+        while self._packs and self._packs >= self._workers.count // 2:
+            self._workers.collect()
+        self._packs += 1
+
         def then(whole: Part) -> None:
+            self._packs -= 1
             for digest, member in pack.members.items():
                 size = member.entries[0].size
                 part = Part(whole.object, member.offset, size, digest)
@@ -222,12 +232,15 @@ class Reader:
             self._workers.submit(self._store_chunk, entry, descriptor, number, then=then)
 
     def _store_chunk(self, entry: Entry, descriptor: int, number: int) -> tuple[int, Part | None]:
-        """Runs in a worker. None: the file is shorter by now."""
+        """Runs in a worker. None: the file is shorter by now, or cannot be read."""
         start = number * CHUNK
         length = min(CHUNK, entry.size - start)
         if _is_hole(descriptor, start, length):
             return number, Part(_HOLE, 0, length, "")
-        data = os.pread(descriptor, length, start)
+        try:
+            data = os.pread(descriptor, length, start)
+        except OSError:
+            return number, None
         if len(data) != length:
             return number, None
         if not any(data[:64]) and data == bytes(length):

@@ -58,8 +58,11 @@ def _scan_folder(
         try:
             info = item.stat(follow_symlinks=False)
             target = os.readlink(item) if stat.S_ISLNK(info.st_mode) else ""
-        except OSError:
+        except FileNotFoundError:
             continue  # removed since it was listed
+        except OSError as error:
+            skipped(path, f"it cannot be looked at ({error.strerror})", lost=True)
+            continue
         if ignore and ignore(path, folder=stat.S_ISDIR(info.st_mode)):
             continue
         entry = entry_of(path, info, target)

@@ -132,13 +132,17 @@ class SnapshotWriter:
 
         def told(path: str, reason: str, *, lost: bool = False) -> None:
             if lost:
-                unreadable.append("" if path == "." else f"{path}/")
+                unreadable.append("" if path == "." else path)
             skipped(path, reason, lost=lost)
 
         entries = scan(root, filters, ignore, told)
         if unreadable:
-            kept = self._last.entries.items()
-            entries |= {path: last for path, last in kept if path.startswith(tuple(unreadable))}
+            below = tuple(f"{path}/" if path else "" for path in unreadable)
+            entries |= {
+                path: last
+                for path, last in self._last.entries.items()
+                if path not in entries and (path in unreadable or path.startswith(below))
+            }
         return entries
 
     def _known(self, entry: Entry, entries: dict[str, Entry]) -> bool:

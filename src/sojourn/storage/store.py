@@ -6,12 +6,13 @@ obstore's exceptions stop here. Every call is retried and has a timeout, both by
 from __future__ import annotations
 
 import errno
+import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import obstore
 from obstore.exceptions import (
@@ -33,11 +34,11 @@ from sojourn.core.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store"]
+__all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store", "read_json"]
 
 _RETRY_FOR = timedelta(seconds=120)
 _REQUEST_TIMEOUT = "60s"
@@ -47,6 +48,7 @@ _STATUS = re.compile(r"status code: (?P<status>\d{3})")
 _STREAMED_AT_ONCE = 256 << 10  # larger ones cost the allocator fresh pages, again and again
 
 Buffer = bytes | bytearray | memoryview
+_Parsed = TypeVar("_Parsed")
 
 
 class ObjectInfo(NamedTuple):
@@ -101,6 +103,18 @@ class Store(Protocol):
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove objects; those that are absent are no error."""
+
+
+def read_json(store: Store, path: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
+    """An object that holds JSON; one that is damaged raises IntegrityError."""
+    data = bytes(store.get(path))
+    try:
+        return parse(json.loads(data))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IntegrityError(
+            f"{path} in the store is damaged: {error}",
+            hint="`sojourn delete --force` removes the task, and what it stored with it.",
+        ) from error
 
 
 def open_store(address: StoreAddress) -> Store:
@@ -177,7 +191,7 @@ class ObstoreStore:
                 item = obstore.head(self._backend, path)
         except NotFound:
             return None
-        return ObjectInfo(item["path"], item["size"], item["last_modified"])
+        return ObjectInfo(path, item["size"], item["last_modified"])
 
     def delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), _DELETED_AT_ONCE):

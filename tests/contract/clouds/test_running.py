@@ -184,6 +184,17 @@ def test_one_failing_rank_fails_the_task_and_leaves_the_others_alone(lab: Lab) -
     assert lab.output() == {"0": "done\n", "2": "done\n"}
 
 
+def test_ranks_that_end_do_not_disturb_those_that_go_on(lab: Lab) -> None:
+    script = """
+    for round in $(seq $((SOJOURN_RANK * 40))); do /bin/true || exit 9; done
+    """
+    handle = lab.create(script, parallelism=6)
+    handle.wait()
+    reasons = [rank.reason for rank in handle.status().ranks]
+    handle.delete()
+    assert reasons == [""] * 6
+
+
 def test_the_log_outlives_the_machine_and_keeps_every_byte(lab: Lab) -> None:
     script = r"""
     printf 'no newline yet'; sleep 0.4; printf ' and now\n'

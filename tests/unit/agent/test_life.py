@@ -111,7 +111,6 @@ def test_daemons_end_with_the_script(world: World) -> None:
         """
         python3 - <<'EOF'
 import os, sys, time
-from tests.support.waiting import until
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,12 +28,13 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a file of JSON lines that may be written to just now; absent: none."""
-    try:
-        *lines, _ = path.read_text().split("\n")
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in lines]
+    """The rows of a file of JSON lines; absent: none. Torn lines do not count."""
+    rows = []
+    with suppress(FileNotFoundError):
+        for line in path.read_text(errors="replace").splitlines():
+            with suppress(ValueError):
+                rows.append(json.loads(line))
+    return rows
 
 
 @contextmanager

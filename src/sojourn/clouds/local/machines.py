@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sojourn.agent.disk import remove_tree
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["STORING_WITHIN", "LocalMachine", "Settings", "agents", "kill_strays"]
+__all__ = ["STORING_WITHIN", "LocalMachine", "Settings", "agents", "is_agent", "kill_strays"]
 
 _TTL = 15.0
 _GRACE = 10.0
@@ -109,7 +109,26 @@ class LocalMachine:
         if self._process.stdin:
             with suppress(OSError):
                 self._process.stdin.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(self._folder)
+
+
+def is_agent(pid: int, machine: str) -> bool:
+    """Whether this process still is the agent of a machine: pids are used again."""
+    try:
+        return f"/{machine}/agent.json\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return not Path("/proc").exists() and _exists(pid)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def strays(id: TaskId) -> list[int]:

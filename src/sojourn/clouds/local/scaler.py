@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +11,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sojourn.agent.disk import remove_tree
 from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
-from sojourn.clouds.local.machines import agents, kill_strays
+from sojourn.clouds.local.machines import agents, is_agent, kill_strays
 from sojourn.core.context import Context
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import NotFound, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Machine
 
@@ -70,11 +70,17 @@ class LocalScaler:
             self._wake(signal.SIGUSR1)
             self._wait_until_ended(ctx)
         kill_strays(self._id)
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self._machines_folder)
+        self._remove(self._machines_folder)
         remove_empty(self._machines_folder.parent, self._machines_folder.parent.parent)
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self._folders.scaler)
+        self._remove(self._folders.scaler)
+
+    def _remove(self, folder: Path) -> None:
+        try:
+            remove_tree(folder)
+        except OSError as error:
+            raise Transient(
+                f"{folder} cannot be removed: {error}", hint="Remove it by hand, then try again."
+            ) from error
 
     def scale(self, ctx: Context, machines: int) -> None:
         if not self._folders.settings.exists():
@@ -91,8 +97,6 @@ class LocalScaler:
 
     def machines(self, ctx: Context) -> list[Machine]:
         self._revive()
-        if not is_locked(self._folders.supervisor_lock):
-            return []
         return [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
 
     def events(self, ctx: Context) -> list[CloudEvent]:
@@ -112,7 +116,7 @@ class LocalScaler:
             rows: list[dict[str, str]] = json.loads(self._folders.machines.read_text())
         except FileNotFoundError:
             return []
-        return rows
+        return [row for row in rows if is_agent(int(row["pid"]), row["id"])]
 
     def _set_wanted(self, machines: int) -> None:
         with locked(self._folders.wanted_lock):
@@ -134,6 +138,7 @@ class LocalScaler:
         else:
             return
         try:
+            os.ftruncate(lock, 0)  # the pid of a former one may be somebody else's by now
             self._start_supervisor(lock)
         finally:
             os.close(lock)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sojourn.agent.config import GONE, RANK_ENDED
-from sojourn.agent.process import adopt_orphans, below, kill_below
+from sojourn.agent.process import adopt_orphans, kill_below
 from sojourn.clouds.local.files import locked, read_rows, write_whole
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.machines import (
@@ -142,9 +142,7 @@ class Supervisor:
 
     def _kill_leftovers(self) -> None:
         """A dead agent's processes are ours now: they must not outlive it."""
-        spare = {machine.pid for machine in self._alive}
-        spare.update(pid for machine in self._alive for pid in below(machine.pid))
-        kill_below(os.getpid(), frozenset(spare))
+        kill_below(frozenset(machine.pid for machine in self._alive))
 
     def _shrink(self) -> None:
         """Want fewer machines, by those that had done their work; on a full disk, later."""
@@ -164,7 +162,8 @@ class Supervisor:
     def _tell(self, code: str, machine: str, description: str) -> None:
         row = {"time": _now(), "code": code, "machine": machine, "description": description}
         with suppress(OSError), open(self._folders.events, "a") as file:
-            file.write(json.dumps(row) + "\n")
+            # Begins with a newline as well, should a former row be torn: blank lines do not count.
+            file.write(f"\n{json.dumps(row)}\n")
 
 
 def _now() -> str:

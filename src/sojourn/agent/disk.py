@@ -1,0 +1,23 @@
+"""Removing what scripts left on a disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["remove_tree"]
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all in it, also in folders that allow no writing; absent: nothing."""
+    for parent, names, _ in os.walk(folder):  # from the top: each is opened before it is entered
+        for name in names:
+            path = os.path.join(parent, name)
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    if folder.exists():
+        shutil.rmtree(folder)
