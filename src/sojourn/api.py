@@ -16,7 +16,7 @@ from sojourn.core.context import Context
 from sojourn.core.environment import resolve_environment
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.events import CloudEvent, Event, LogLine
-from sojourn.core.ids import TaskId
+from sojourn.core.ids import TaskId, normalise
 from sojourn.core.status import State, Status
 from sojourn.engine import gc as collecting
 from sojourn.engine import lifecycle, observe
@@ -94,9 +94,17 @@ class Handle:
             pass
         return self._result()
 
-    def pull(self, into: str | Path | None = None) -> list[str]:
-        """Bring the output home; works at any time. Returns the paths that were written."""
-        return lifecycle.pull(self._ctx, self._cloud, self._id, Path(into) if into else None)
+    def pull(self, into: str | Path | None = None, *, output: str = "") -> list[str]:
+        """Bring the output home; works at any time. Returns the paths that were written.
+
+        `output`: another part of the workdir than the task says.
+        """
+        target = Path(into) if into else None
+        return lifecycle.pull(self._ctx, self._cloud, self._id, target, output)
+
+    def left_nothing(self) -> bool:
+        """Whether there is an output to bring home, and the task left nothing there."""
+        return lifecycle.left_nothing(self._ctx, self._cloud, self._id)
 
     def stop(self) -> None:
         """Take its machines away; `start` resumes from the last snapshot."""
@@ -111,11 +119,26 @@ class Handle:
         return lifecycle.interrupt(self._ctx, self._cloud, self._id, rank, notice=notice)
 
     def delete(
-        self, *, into: str | Path | None = None, fetch: bool = True, force: bool = False
+        self,
+        *,
+        into: str | Path | None = None,
+        output: str = "",
+        fetch: bool = True,
+        force: bool = False,
     ) -> None:
         """Bring the output home and remove everything."""
-        target = Path(into) if into else None
-        lifecycle.delete(self._ctx, self._cloud, self._id, into=target, fetch=fetch, force=force)
+        lifecycle.delete(
+            self._ctx,
+            self._cloud,
+            self._id,
+            into=Path(into) if into else None,
+            output=output,
+            fetch=fetch,
+            force=force,
+        )
+
+    def __repr__(self) -> str:
+        return f"Handle({self.id!r}, cloud={self.cloud!r})"
 
     def _result(self) -> Result:
         now = self.status()
@@ -148,14 +171,17 @@ def run(
 ) -> Result:
     """Create, wait, bring the results home, delete. The log goes to `on_event`.
 
-    A task that somebody stopped meanwhile stays, to be resumed or deleted.
+    A task that somebody stopped meanwhile stays, to be resumed or deleted, and so does one that
+    succeeded and left nothing in its output: it may have written its results elsewhere.
     """
     ctx = ctx or _context(on_event)
     handle = create(task, gitignore=gitignore, ctx=ctx)
     for line in handle.logs(follow=True):
         ctx.emit(line)
     result = handle._result()
-    if result.status is not State.STOPPED:
+    if result.status is State.SUCCEEDED and handle.left_nothing():
+        ctx.warn(f"{result.id} is kept: it left nothing in its output")
+    elif result.status is not State.STOPPED:
         handle.delete()
     return result
 
@@ -168,7 +194,8 @@ def get(id: str, *, on_event: OnEvent | None = None, ctx: Context | None = None)
         if TaskId.looks_like(id):
             TaskId.parse(id)  # refuses what is mistyped
         raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
-    named = [handle for handle in found if id in (handle._id.name, f"tpi-{handle._id.name}")]
+    name = normalise(id.removeprefix("tpi-"))
+    named = [handle for handle in found if handle._id.name == name]
     if len(named) == 1:
         return named[0]
     if len(found) > 1:
@@ -219,6 +246,6 @@ def _ignore(task: Task, gitignore: bool) -> Ignore | None:
 
 
 def _means(text: str, id: TaskId) -> bool:
-    part = text.removeprefix("tpi-")
+    parts = {text.removeprefix("tpi-"), normalise(text)} - {"", "tpi"}
     whole = str(id).removeprefix("tpi-")
-    return bool(part) and (whole.startswith(part) or id.short.startswith(part))
+    return any(whole.startswith(part) or id.short.startswith(part) for part in parts)

@@ -41,8 +41,6 @@ def followed(
 
 
 def _detached(session: Session, handle: Handle) -> None:
-    from sojourn import api
-
     session.renderer.close()
     session.renew()
     session.ctx.note(
@@ -55,12 +53,23 @@ def _detached(session: Session, handle: Handle) -> None:
         if session.interrupts > 1:  # also if the second came right after the first
             session.interrupts = 0
             session.renew()
-            api.get(handle.id, ctx=session.ctx).stop()
+            _stop(session, handle)
             raise Cancelled(
                 "Stopped; what it did so far is kept",
                 hint=f"Resume it with: sojourn start {handle.id}\n"
                 f"Bring its results home and remove it with: sojourn delete {handle.id}",
             )
+
+
+def _stop(session: Session, handle: Handle) -> None:
+    from sojourn import api
+
+    try:
+        api.get(handle.id, ctx=session.ctx).stop()
+    except Cancelled:
+        raise Cancelled(
+            "Not waiting for it; it is being stopped", hint=f"See: sojourn status {handle.id}"
+        ) from None
 
 
 def exit_code(status: Status) -> int:

@@ -86,7 +86,8 @@ class PlainRenderer:
         self._ranks = ranks
         self._timestamps = timestamps
         self._quiet = quiet
-        self._open: tuple[int, int] | None = None  # whose line has no end yet
+        self._open: tuple[int, int] | None = None  # whose line has no end yet on the screen
+        self._partial: set[tuple[int, int]] = set()  # whose has none at all yet
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, LogLine):
@@ -107,6 +108,10 @@ class PlainRenderer:
     def log(self, line: LogLine) -> None:
         """A line of the script; the pieces of one are joined while no other comes between."""
         whose = (line.rank, line.attempt)
+        if whose in self._partial and self._open != whose and not (line.text or line.partial):
+            self._partial.discard(whose)
+            return  # the end of a line that others have cut off already
+        (self._partial.add if line.partial else self._partial.discard)(whose)
         if self._open not in (None, whose):
             _write("\n")
         head = ""
@@ -176,13 +181,15 @@ class TerminalRenderer(PlainRenderer):
 
 def state_line(event: StatusChanged) -> str:
     """A state, its exit code and its reason in one line."""
-    code = f", exit code {event.exit_code}" if event.exit_code else ""
+    told = not event.exit_code or f"exit code {event.exit_code}" in event.reason
+    code = "" if told else f", exit code {event.exit_code}"
     reason = f": {event.reason}" if event.reason else ""
     return f"Task {event.state}{code}{reason}"
 
 
 def _coloured(text: str, code: str) -> str:
-    return text if os.environ.get("NO_COLOR") else f"\033[{code}m{text}\033[0m"
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\033[{code}m{text}\033[0m"
 
 
 def _write(text: str) -> None:

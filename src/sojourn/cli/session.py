@@ -16,7 +16,7 @@ from sojourn.core.errors import SojournError
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Session", "id_argument", "ids_argument", "json_option", "opened"]
+__all__ = ["Session", "id_argument", "ids_argument", "json_option", "opened", "output_option"]
 
 _BROKEN_PIPE = 141  # as a shell has it for a program that SIGPIPE ended
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -84,7 +84,7 @@ def complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     """Shell completion for ids."""
     from sojourn import api
 
-    return [h.id for h in api.list_tasks() if h.id.startswith(incomplete)]
+    return [h.id for h in api.list_tasks() if h.id.startswith((incomplete, f"tpi-{incomplete}"))]
 
 
 def id_argument(function: _Function) -> _Function:
@@ -95,3 +95,10 @@ def id_argument(function: _Function) -> _Function:
 def ids_argument(function: _Function) -> _Function:
     """Adds the argument IDS: one or more."""
     return click.argument("ids", nargs=-1, required=True, shell_complete=complete_id)(function)
+
+
+def output_option(function: _Function) -> _Function:
+    """Adds --output."""
+    return click.option(
+        "--output", default="", help="Another part of the workdir than the task's own output."
+    )(function)

@@ -21,7 +21,9 @@ _STORAGE = ("workdir", "output", "exclude", "container", "container_opts")
 _OPTIONS = (
     click.option("--name", help="Name it: the same name is always the same task."),
     click.option("--cloud", help="Where to run: local (the default)."),
-    click.option("--workdir", help="Folder to upload and to run in; none if not given."),
+    click.option(
+        "--workdir", type=click.Path(), help="Folder to upload and to run in; none if not given."
+    ),
     click.option("--output", help="Folder to bring home, relative to the workdir."),
     click.option(
         "--exclude", multiple=True, metavar="GLOB", help="Do not transfer these files; repeatable."
@@ -85,6 +87,8 @@ def _script(command: list[str]) -> str:
 
 
 def _read(path: Path) -> list[Task]:
+    if path.is_dir():
+        raise InvalidInput("script", f"{path} is a folder; give a script, a task.yaml or a main.tf")
     if not path.is_file():
         raise InvalidInput(
             "script",

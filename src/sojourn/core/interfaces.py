@@ -113,11 +113,14 @@ class Data(Protocol):
         Nothing there yet: nothing is written.
         """
 
+    def holds(self, ctx: Context, output: str) -> bool:
+        """Whether any rank has stored anything at this path. Absent: no."""
+
     def cursor(self) -> LogCursor:
         """A new cursor at the beginning of all logs."""
 
     def logs(self, ctx: Context, cursor: LogCursor) -> Iterator[LogLine]:
-        """All lines after the cursor, each rank's in order; moves it. Absent: none."""
+        """All lines after the cursor, in the order of their times; moves it. Absent: none."""
 
     def watch(self, ctx: Context) -> None:
         """Tell the machines that somebody is following the logs just now."""

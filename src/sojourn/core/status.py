@@ -110,7 +110,7 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
             record.machine,
         )
     if wanted == 0:
-        return _with(base, State.STOPPED, "stopped; `sojourn start` resumes it")
+        return _with(base, State.STOPPED, "`sojourn start` resumes it")
     if report is None and record.machine in alive:
         return _with(base, State.RUNNING, "")
     if record.attempt:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.task import Storage
 from sojourn.engine.check import check_storage, local_workdir
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from sojourn.core.status import RankRecord
     from sojourn.core.task import Task
 
-__all__ = ["create", "delete", "exists", "interrupt", "pull", "start", "stop"]
+__all__ = ["create", "delete", "exists", "interrupt", "left_nothing", "pull", "start", "stop"]
 
 _CLEAN_UP_WITHIN = 15 * 60.0  # seconds for removing what a broken-off creation made
 _FLUSH_WITHIN = 60 * 60.0  # seconds for machines to store the last of their work
@@ -52,8 +53,9 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     existed = any(resource.read(ctx) for resource in resources)
     try:
         _make(ctx, cloud, launch, resources)
-    except Conflict:
-        raise  # somebody else's task is there: nothing of it is ours to remove
+    except Conflict as error:
+        # Somebody else's task is there: nothing of it is ours to remove.
+        raise Conflict(f"{launch.id}: {error.message}", hint=error.hint) from error
     except BaseException as error:
         if existed:
             raise
@@ -75,7 +77,12 @@ def _make(ctx: Context, cloud: Cloud, launch: Launch, resources: Sequence[Resour
     with ctx.step("Storing the task"):
         data.save(ctx, task, launch.environment)
     records = data.records(ctx, task.parallelism)
-    if task.storage.workdir and not any(record.attempt for record in records):
+    if any(record.attempt for record in records):
+        ctx.note(
+            f"{launch.id} is there already and goes on as it is: nothing is uploaded. "
+            "Delete it first for a new run."
+        )
+    elif task.storage.workdir:
         with ctx.step("Uploading workdir"):
             data.push(ctx, local_workdir(task.storage), task.filters(), launch.ignore)
     with ctx.step(f"Creating {last.title}"):
@@ -130,8 +137,12 @@ def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     _require(ctx, cloud, id)
     data = cloud.data(id)
     task = data.load(ctx)
+    records = data.records(ctx, task.parallelism)
+    if all(record.ended for record in records):
+        ctx.note("It has ended, and what has ended does not run again: create a new task")
+        return
     with ctx.step("Starting machines"):
-        _ensure_started(ctx, cloud.scaler(id), data.records(ctx, task.parallelism))
+        _ensure_started(ctx, cloud.scaler(id), records)
 
 
 def _ensure_started(ctx: Context, scaler: Scaler, records: Sequence[RankRecord]) -> None:
@@ -143,12 +154,18 @@ def _ensure_started(ctx: Context, scaler: Scaler, records: Sequence[RankRecord])
         scaler.scale(ctx, sum(not record.ended for record in records))
 
 
-def pull(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None = None) -> list[str]:
-    """Bring the output home, into the workdir or another folder; returns what was written."""
+def pull(
+    ctx: Context, cloud: Cloud, id: TaskId, into: Path | None = None, output: str = ""
+) -> list[str]:
+    """Bring the output home, into the workdir or another folder; returns what was written.
+
+    `output`: another part of the workdir than the task says.
+    """
     _require(ctx, cloud, id)
     data = cloud.data(id)
     task = data.load(ctx)
-    if not task.storage.output:
+    output = Storage(output=output).output or task.storage.output
+    if not output:
         return []
     target = into.absolute() if into else local_workdir(task.storage)
     if not into and not target.is_dir():
@@ -160,7 +177,17 @@ def pull(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None = None) -> li
     if not into:
         check_storage(task.storage)
     with ctx.step("Downloading results"):
-        return data.pull(ctx, task.storage.output, target, task.filters())
+        written = data.pull(ctx, output, target, task.filters())
+    if not written and not data.holds(ctx, output):
+        ctx.warn(f"There is nothing in {output!r}, which should come home")
+    return written
+
+
+def left_nothing(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    """Whether a task has an output to bring home, and nothing is there."""
+    data = cloud.data(id)
+    output = data.load(ctx).storage.output
+    return bool(output) and not data.holds(ctx, output)
 
 
 def delete(
@@ -169,6 +196,7 @@ def delete(
     id: TaskId,
     *,
     into: Path | None = None,
+    output: str = "",
     fetch: bool = True,
     force: bool = False,
 ) -> None:
@@ -180,7 +208,7 @@ def delete(
     try:
         _stop_for_good(ctx, cloud.scaler(id), force)
         if fetch:
-            _fetch(ctx, cloud, id, into, force)
+            _fetch(ctx, cloud, id, into, output, force)
         for resource in reversed(cloud.resources(id, None)):
             with ctx.step(f"Removing {resource.title}"):
                 resource.delete(ctx)
@@ -198,9 +226,11 @@ def _stop_for_good(ctx: Context, scaler: Scaler, force: bool) -> None:
             raise
 
 
-def _fetch(ctx: Context, cloud: Cloud, id: TaskId, into: Path | None, force: bool) -> None:
+def _fetch(
+    ctx: Context, cloud: Cloud, id: TaskId, into: Path | None, output: str, force: bool
+) -> None:
     try:
-        pull(ctx, cloud, id, into)
+        pull(ctx, cloud, id, into, output)
     except NotFound:
         return  # it was never completely created: there are no results
     except (SojournError, OSError) as error:

@@ -22,6 +22,11 @@ __all__ = ["follow", "is_complete", "logs", "status"]
 _WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for thrice as long
 
 
+_INCOMPLETE = Status(
+    State.QUEUED, "its creation was not completed; create it again, or delete it", None, ()
+)
+
+
 def is_complete(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
     """Whether a task was created to the end, and not only begun."""
     try:
@@ -42,12 +47,9 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     except NotFound:
         if not exists(ctx, cloud, id):
             raise
-        return Status(
-            State.QUEUED,
-            "its creation was not completed; create it again, or delete it",
-            None,
-            (),
-        )
+        return _INCOMPLETE
+    if not scaler.read(ctx):
+        return _INCOMPLETE
     return task_status(data.records(ctx, task.parallelism), wanted=wanted, alive=alive)
 
 
@@ -55,7 +57,7 @@ def logs(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
     """All that was printed so far, in the order of its times."""
     data = cloud.data(id)
     data.load(ctx)
-    yield from sorted(data.logs(ctx, data.cursor()), key=lambda line: line.time)
+    yield from data.logs(ctx, data.cursor())
 
 
 def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:

@@ -11,7 +11,7 @@ from sojourn.core.task import Task
 from sojourn.storage import layout
 from sojourn.storage.lease import read_records, read_reports, store_clock, utc_now
 from sojourn.storage.logs import Cursor, read_logs
-from sojourn.storage.pull import pull
+from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
 
@@ -82,6 +82,9 @@ class StoreData:
 
     def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
         return pull(ctx, self._store, range(self._ranks(ctx)), output, into, filters)
+
+    def holds(self, ctx: Context, output: str) -> bool:
+        return holds(self._store, range(self._ranks(ctx)), output)
 
     def cursor(self) -> Cursor:
         return Cursor()

@@ -6,7 +6,9 @@ yet. Text is what the script printed, byte for byte.
 
 from __future__ import annotations
 
+import heapq
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound
@@ -23,6 +25,7 @@ __all__ = ["Cursor", "LogWriter", "read_logs"]
 
 _SEGMENT = 1 << 20  # a segment is written when it is this large, however young
 _BUFFER = 8 << 20  # the script waits when this much is not written yet
+_HOLD = 0.5  # seconds that the beginning of a line waits for its end
 _LINE = 64 << 10  # longer lines are cut
 _COMPLETE, _PARTIAL = b"|", b">"
 
@@ -40,6 +43,7 @@ class LogWriter:
         self._flushing = threading.Lock()
         self._pending = b""  # a segment on its way
         self._closed = False
+        self._open_since = 0.0
         self.segments = 0
 
     def append(self, data: bytes) -> None:
@@ -50,6 +54,8 @@ class LogWriter:
             *lines, rest = (self._open + data).split(b"\n")
             for line in lines:
                 self._add(stamp, _COMPLETE, self._cut(stamp, line))
+            if rest:
+                self._open_since = time.monotonic()
             self._open = self._cut(stamp, rest)
             self._changed.notify_all()
 
@@ -64,10 +70,16 @@ class LogWriter:
         `eager`: also as soon as there is anything to write.
         """
         with self._changed:
+            if eager and self._open:
+                seconds = min(seconds, self._held_for())
             self._changed.wait_for(lambda: self._due(eager), seconds)
 
     def _due(self, eager: bool) -> bool:
-        return self.full or self._closed or (eager and bool(self._buffer or self._open))
+        return self.full or self._closed or (eager and bool(self._buffer))
+
+    def _held_for(self) -> float:
+        """How long an unfinished line is still to wait: programs print lines in pieces."""
+        return max(0.0, self._open_since + _HOLD - time.monotonic())
 
     def close(self) -> None:
         """Nothing more will be appended: whoever waits is woken."""
@@ -76,11 +88,12 @@ class LogWriter:
             self._changed.notify_all()
 
     def flush(self, *, last: bool = False) -> bool:
-        """Write what was printed so far, an unfinished line included; False if nothing was.
+        """Write what was printed so far; False if nothing was.
 
-        A character of which only the beginning was printed waits for its end, unless it is the
-        `last` flush. If the store fails, nothing is lost: the next flush writes the very same
-        segment first, because the store may have it already and a reader may have seen it.
+        An unfinished line waits a moment for its end, and a character of which only the beginning
+        was printed for as long as it takes, unless it is the `last` flush. If the store fails,
+        nothing is lost: the next flush writes the very same segment first, because the store may
+        have it already and a reader may have seen it.
         """
         with self._flushing:
             resumed = self._write_pending()
@@ -111,7 +124,8 @@ class LogWriter:
 
     def _take(self, last: bool) -> bytes:
         with self._changed:
-            cut = len(self._open) if last else _utf8_cut(self._open)
+            held = not last and self._held_for() > 0
+            cut = 0 if held else len(self._open) if last else _utf8_cut(self._open)
             line, self._open = self._open[:cut], self._open[cut:]
             if line:
                 self._add(utc_now().encode(), _PARTIAL, line)
@@ -140,17 +154,22 @@ class Cursor:
         self.last: dict[int, str] = {}
 
 
-def read_logs(store: Store, ranks: Iterator[int] | range, cursor: Cursor) -> Iterator[LogLine]:
-    """All lines after the cursor, each rank's in order; moves the cursor."""
-    for rank in ranks:
-        for item in store.list(layout.logs_prefix(rank), after=cursor.last.get(rank, "")):
-            attempt = layout.numbers(item.path)[1]
-            try:
-                data = bytes(store.get(item.path))
-            except NotFound:
-                return  # the task is being deleted
-            yield from _lines(data, rank, attempt)
-            cursor.last[rank] = item.path
+def read_logs(store: Store, ranks: range, cursor: Cursor) -> Iterator[LogLine]:
+    """All lines after the cursor, in the order of their times; moves the cursor."""
+    return heapq.merge(
+        *(_read_rank(store, rank, cursor) for rank in ranks), key=lambda line: line.time
+    )
+
+
+def _read_rank(store: Store, rank: int, cursor: Cursor) -> Iterator[LogLine]:
+    for item in store.list(layout.logs_prefix(rank), after=cursor.last.get(rank, "")):
+        attempt = layout.numbers(item.path)[1]
+        try:
+            data = bytes(store.get(item.path))
+        except NotFound:
+            return  # the task is being deleted
+        yield from _lines(data, rank, attempt)
+        cursor.last[rank] = item.path
 
 
 def _lines(data: bytes, rank: int, attempt: int) -> Iterator[LogLine]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sojourn.core.filters import Filters
     from sojourn.storage.store import Store
 
-__all__ = ["newest_of_rank", "pull", "snapshots_of_rank"]
+__all__ = ["holds", "newest_of_rank", "pull", "snapshots_of_rank"]
 
 _TRIES = 5
 _STEP = "Downloading results"
@@ -85,6 +85,13 @@ def pull(
         "The results changed too fast to be read as a whole",
         hint="Try again, or after the script has ended.",
     )
+
+
+def holds(store: Store, ranks: range, output: str) -> bool:
+    """Whether any rank has stored something at this path."""
+    path = posixpath.normpath(output)
+    manifests = (newest_of_rank(store, rank) for rank in ranks)
+    return any(m is not None and (path == "." or path in m.entries) for m in manifests)
 
 
 def _pull(

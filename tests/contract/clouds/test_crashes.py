@@ -112,9 +112,11 @@ def test_gc_removes_what_a_crashed_creation_left_once_it_is_old(lab: Lab) -> Non
     handle.delete()
 
 
-def test_there_is_nothing_to_follow_in_a_crashed_creation(lab: Lab) -> None:
-    crash(lab, "create", 2)
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_a_crashed_creation_says_what_it_is(lab: Lab, count: int) -> None:
+    crash(lab, "create", count)
     (handle,) = sojourn.list_tasks()
+    assert "not completed" in handle.status().reason
     with pytest.raises(NotFound, match="not completed"):
         handle.wait()
     handle.delete()

@@ -130,6 +130,39 @@ def test_delete_keeps_everything_if_the_results_cannot_come_home(lab: Lab, tmp_p
     assert (moved / "output/file").read_text() == "precious\n"
 
 
+def test_a_task_whose_output_is_not_there_is_kept(lab: Lab) -> None:
+    result = lab.run("mkdir resluts; echo precious > resluts/file")
+    assert result.status is State.SUCCEEDED
+    assert any("nothing in its output" in getattr(event, "message", "") for event in lab.events)
+    handle = sojourn.get(result.id)
+    assert handle.left_nothing()
+    assert handle.pull() == []
+    handle.delete(output="resluts")
+    assert (lab.workdir / "resluts/file").read_text() == "precious\n"
+
+
+def test_a_task_that_is_there_already_is_told(lab: Lab) -> None:
+    one = lab.create("true", name="again")
+    one.wait()
+    lab.create("true", name="again").delete()
+    assert any("there already" in getattr(event, "message", "") for event in lab.events)
+
+
+def test_what_has_ended_is_not_started_again(lab: Lab) -> None:
+    handle = lab.create("exit 3")
+    handle.wait()
+    handle.start()
+    assert handle.status().state is State.FAILED
+    assert any("does not run again" in getattr(event, "message", "") for event in lab.events)
+    handle.delete()
+
+
+def test_a_name_with_spaces_finds_its_task(lab: Lab) -> None:
+    handle = lab.create("true", name="My Job, v1")
+    assert sojourn.get("My Job, v1").id == sojourn.get("my-job").id == handle.id
+    handle.delete()
+
+
 def test_force_removes_what_cannot_come_home(lab: Lab) -> None:
     handle = lab.create("mkdir output; echo precious > output/file")
     handle.wait()

@@ -54,10 +54,16 @@ def _loaded(shell: Shell, *args: str) -> set[str]:
     return set(loaded)
 
 
+def _of_click() -> set[str]:
+    """What click itself loads: with Python 3.10 that is more than later."""
+    code = "import sys; import click; print(*sys.modules)"
+    return set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+
+
 @pytest.mark.parametrize("args", [["--help"], ["--version"], ["list"], []])
 def test_nothing_heavy_is_loaded(shell: Shell, args: list[str]) -> None:
     loaded = _loaded(shell, *(args or ["--help"]))
-    assert not loaded & _HEAVY
+    assert not (loaded - _of_click()) & _HEAVY
     assert not {name for name in loaded if name.startswith("sojourn.storage")}
 
 
@@ -73,7 +79,7 @@ def test_help_needs_no_engine(shell: Shell) -> None:
 
 @pytest.mark.parametrize("args", [["run", "--help"], ["logs", "--help"], ["delete", "--help"]])
 def test_help_of_a_command(shell: Shell, args: list[str]) -> None:
-    assert not _loaded(shell, *args) & _HEAVY
+    assert not (_loaded(shell, *args) - _of_click()) & _HEAVY
 
 
 def test_the_library_loads_nothing() -> None:

@@ -115,7 +115,7 @@ def test_stop_and_start(shell: Shell) -> None:
     for _ in range(2):
         result = shell("stop", task)
         assert result.returncode == 0
-        assert "Task stopped: stopped; `sojourn start` resumes it\n" in result.stderr
+        assert "Task stopped: `sojourn start` resumes it\n" in result.stderr
     for _ in range(2):
         shell.ok("start", task)
     assert shell.ok("logs", "--follow", task) == "go\ngo\n"

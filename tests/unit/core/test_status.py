@@ -26,7 +26,7 @@ BAD = record(Outcome.FAILED, exit_code=3)
 LATE = record(Outcome.TIMED_OUT, exit_code=-9)
 
 ALIVE = ["vm-1", "vm-2"]
-STOPPED = "stopped; `sojourn start` resumes it"
+STOPPED = "`sojourn start` resumes it"
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_the_table_has_every_state() -> None:
             "rank 1: the machine is starting",
         ),
         (GONE, record(attempt=0, rank=1), 2, 1, State.RECOVERING, "rank 0: it preempted"),
-        (DONE, record(rank=1), 0, 0, State.STOPPED, "rank 1: stopped"),
-        (BAD, record(rank=1), 0, 0, State.STOPPED, "rank 1: stopped"),
+        (DONE, record(rank=1), 0, 0, State.STOPPED, "rank 1: `sojourn start`"),
+        (BAD, record(rank=1), 0, 0, State.STOPPED, "rank 1: `sojourn start`"),
         (DONE, record(Outcome.FAILED, rank=1), 0, 0, State.FAILED, "rank 1: it failed"),
         (LATE, record(Outcome.FAILED, rank=1), 0, 0, State.FAILED, "rank 1: it failed"),
         (LATE, record(Outcome.SUCCEEDED, rank=1), 0, 0, State.TIMED_OUT, "rank 0: it timed-out"),

@@ -20,6 +20,12 @@ PUTS = frozenset({"put"})
 quick = settings(max_examples=150, deadline=None)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unfinished lines are written at once; the tests at the end are about waiting."""
+    monkeypatch.setattr(logs, "_HOLD", 0.0)
+
+
 def read(store: Store, cursor: Cursor | None = None, ranks: int = 1) -> list[LogLine]:
     return list(read_logs(store, range(ranks), cursor or Cursor()))
 
@@ -311,3 +317,43 @@ def test_lines_that_were_not_all_taken_come_again(store: WatchedStore) -> None:
     cursor = Cursor()
     assert next(read_logs(store, range(1), cursor)).text == "one"
     assert text(read(store, cursor)) == "one\ntwo\n"
+
+
+def test_a_line_that_is_printed_in_pieces_is_written_whole(
+    store: WatchedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_HOLD", 60.0)
+    log = LogWriter(store, 0, 1)
+    log.append(b"whole\nstep ")
+    assert log.flush()
+    log.append(b"17")
+    assert not log.flush()
+    log.append(b"\n")
+    assert log.flush()
+    read = list(read_logs(store, range(1), Cursor()))
+    assert [(line.text, line.partial) for line in read] == [("whole", False), ("step 17", False)]
+
+
+def test_an_unfinished_line_is_written_after_a_while_and_at_the_end(
+    store: WatchedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "_HOLD", 0.05)
+    log = LogWriter(store, 0, 1)
+    log.append(b"password: ")
+    assert not log.flush()
+    log.wait(10, eager=True)
+    assert log.flush()
+    log.append(b"no end")
+    assert log.flush(last=True)
+    read = list(read_logs(store, range(1), Cursor()))
+    assert [(line.text, line.partial) for line in read] == [("password: ", True), ("no end", True)]
+
+
+def test_ranks_are_merged_by_time(store: WatchedStore) -> None:
+    writers = [LogWriter(store, rank, 1) for rank in range(3)]
+    for number in range(12):
+        writers[number * 7 % 3].append(b"%d\n" % number)
+    for log in writers:
+        log.flush()
+    read = list(read_logs(store, range(3), Cursor()))
+    assert [line.text for line in read] == [str(number) for number in range(12)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sojourn.cli.session import ids_argument, json_option, opened
+from sojourn.cli.session import ids_argument, json_option, opened, output_option
 
 
 @click.command()
@@ -14,11 +14,12 @@ from sojourn.cli.session import ids_argument, json_option, opened
     type=click.Path(file_okay=False),
     help="Bring the results into this folder instead of the task's own workdir.",
 )
+@output_option
 @click.option("--no-pull", is_flag=True, help="Do not bring the results home: they are lost.")
 @click.option("--force", is_flag=True, help="Remove everything even if that fails.")
 @json_option
 def delete(
-    ids: tuple[str, ...], into: str | None, no_pull: bool, force: bool, as_json: bool
+    ids: tuple[str, ...], into: str | None, output: str, no_pull: bool, force: bool, as_json: bool
 ) -> None:
     """Stop the machines, bring the results home, then remove all that was made.
 
@@ -33,5 +34,5 @@ def delete(
     with opened(as_json=as_json) as session:
         for id in ids:  # noqa: A001
             handle = api.get(id, ctx=session.ctx)
-            handle.delete(into=into, fetch=not no_pull, force=force)
+            handle.delete(into=into, output=output, fetch=not no_pull, force=force)
             session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sojourn.cli.session import id_argument, json_option, opened
+from sojourn.cli.session import id_argument, json_option, opened, output_option
 
 
 @click.command()
@@ -14,8 +14,9 @@ from sojourn.cli.session import id_argument, json_option, opened
     type=click.Path(file_okay=False),
     help="A folder to use instead of the task's own workdir.",
 )
+@output_option
 @json_option
-def pull(id: str, into: str | None, as_json: bool) -> None:
+def pull(id: str, into: str | None, output: str, as_json: bool) -> None:
     """Bring the output of a task home; at any time, also while it runs.
 
     A local file that is newer than what comes is kept beside it as NAME.local.
@@ -27,5 +28,5 @@ def pull(id: str, into: str | None, as_json: bool) -> None:
     from sojourn import api
 
     with opened(as_json=as_json) as session:
-        written = api.get(id, ctx=session.ctx).pull(into)
+        written = api.get(id, ctx=session.ctx).pull(into, output=output)
         session.renderer.result({"type": "pulled", "files": written}, "\n".join(written))

@@ -8,7 +8,7 @@ import click
 
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import task_options, tasks_from
-from sojourn.core.errors import SojournError
+from sojourn.core.errors import NotFound, SojournError
 from sojourn.core.status import State
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ class _WithCommand(click.Command):
 
 
 @click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
-@click.argument("file", required=False, metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]")
+@click.argument(
+    "file", required=False, type=click.Path(), metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]"
+)
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
 @click.option("-d", "--detach", is_flag=True, help="Print the id and return at once.")
@@ -66,7 +68,9 @@ def run(
 
 
 @click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
-@click.argument("file", required=False, metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]")
+@click.argument(
+    "file", required=False, type=click.Path(), metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]"
+)
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
 @json_option
@@ -98,14 +102,21 @@ def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, kee
         session.renderer.result({"type": "created", "id": handle.id}, handle.id if detach else "")
     if detach:
         return 0
-    codes = [_see_through(session, handle, keep) for handle in handles]
+    codes = []
+    while handles:
+        try:
+            codes.append(_see_through(session, handles[0], keep))
+        except SojournError as error:
+            error.hint = _with_started(error.hint, handles[1:])
+            raise
+        handles.pop(0)
     return next((code for code in codes if code), 0)
 
 
 def _with_started(hint: str, handles: list[Handle]) -> str:
     """Those of a file's tasks that go on are not forgotten when another one fails."""
     ids = " ".join(handle.id for handle in handles)
-    return f"{hint}\nStarted before that: {ids}".strip() if handles else hint
+    return f"{hint}\nStarted as well, and going on: {ids}".strip() if handles else hint
 
 
 def _see_through(session: Session, handle: Handle, keep: bool) -> int:
@@ -119,6 +130,18 @@ def _see_through(session: Session, handle: Handle, keep: bool) -> int:
     elif keep:
         handle.pull()
         session.ctx.note(f"Kept; remove it with: sojourn delete {handle.id}")
+    elif now.state is State.SUCCEEDED and handle.left_nothing():
+        session.ctx.warn(
+            f"Kept, because there is nothing in its output. See what it wrote with: "
+            f"sojourn pull {handle.id} --output . --into FOLDER"
+        )
     else:
-        handle.delete()
+        _delete(session, handle)
     return code
+
+
+def _delete(session: Session, handle: Handle) -> None:
+    try:
+        handle.delete()
+    except NotFound:
+        session.ctx.note("Somebody else has brought its results home and deleted it")
