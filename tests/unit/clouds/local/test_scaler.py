@@ -18,6 +18,7 @@ from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.task import Task
+from tests.support.waiting import until
 
 CTX = Context()
 MACHINE = "zebra-0000"
@@ -71,7 +72,7 @@ def test_an_agent_is_a_machine(folders: TaskFolders, scaler: LocalScaler) -> Non
     program = "import time; time.sleep(300)"
     with running(sys.executable, "-c", program, f"/cache/{MACHINE}/agent.json") as agent:
         write_machine(folders, agent.pid)
-        assert [machine.id for machine in scaler.machines(CTX)] == [MACHINE]
+        until(lambda: [machine.id for machine in scaler.machines(CTX)] == [MACHINE])
         scaler.interrupt(CTX, MACHINE, notice=False)
         assert agent.wait(10) < 0
     assert scaler.machines(CTX) == []
