@@ -14,10 +14,14 @@ __all__ = ["remove_tree"]
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder and all in it, also in folders that allow no writing; absent: nothing."""
+    if folder.is_symlink():
+        folder.unlink()  # what it leads to is not ours
+    if not folder.exists():
+        return
+    os.chmod(folder, 0o700)
     for parent, names, _ in os.walk(folder):  # from the top: each is opened before it is entered
         for name in names:
             path = os.path.join(parent, name)
             if not os.path.islink(path):
                 os.chmod(path, 0o700)
-    if folder.exists():
-        shutil.rmtree(folder)
+    shutil.rmtree(folder)

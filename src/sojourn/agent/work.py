@@ -151,7 +151,7 @@ class _Attempt:
             return self._preempted()
         except CannotStart as error:
             return replace(self._failed(str(error)), exit_code=error.code)
-        except (IntegrityError, QuotaError) as error:
+        except (IntegrityError, NotFound, QuotaError) as error:
             return self._failed(f"the machine could not be prepared: {error.message}")
         except OSError as error:
             return self._failed(f"the machine could not be prepared: {error}")
@@ -173,8 +173,13 @@ class _Attempt:
 
     def _restore(self) -> Manifest:
         """Of the newest snapshot of the rank that is whole, else of what was pushed."""
+        rank = self._lease.rank
         damage: SojournError | None = None
-        for path in snapshots_of_rank(self._store, self._lease.rank):
+        tried: set[str] = set()
+        # Listed anew each time: an agent that is being replaced may still write and sweep.
+        while left := [p for p in snapshots_of_rank(self._store, rank) if p not in tried]:
+            path = left[0]
+            tried.add(path)
             try:
                 return self._restore_from(decode(self._store.get(path)))
             except (IntegrityError, NotFound) as error:

@@ -77,6 +77,43 @@ def test_a_notice_lets_the_script_store_its_last_words(lab: Lab) -> None:
     handle.delete()
 
 
+SLOW_CHILD = """
+mkdir -p output
+test -f output/checkpoint && exit 0
+python3 -c '
+import signal, sys, time
+def save(*_):
+    time.sleep(1)
+    with open("output/checkpoint", "w") as file:
+        file.write("saved")
+    sys.exit()
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+time.sleep(300)
+'
+echo "the shell lived on"
+"""
+
+
+@pytest.mark.parametrize("verb", ["interrupt", "stop", "delete"])
+def test_what_a_shell_started_gets_its_grace_though_the_shell_dies_at_once(
+    lab: Lab, verb: str
+) -> None:
+    handle = lab.create(SLOW_CHILD)
+    until(lambda: log_of(handle) == ["ready"])
+    if verb == "interrupt":
+        handle.interrupt()
+        assert handle.wait().status is State.SUCCEEDED
+        assert [report.outcome.value for report in handle.reports()] == ["preempted", "succeeded"]
+        assert log_of(handle) == ["ready"]
+    elif verb == "stop":
+        handle.stop()
+        handle.pull()
+        assert lab.output() == {"checkpoint": "saved"}
+    handle.delete()
+    assert lab.output() == {"checkpoint": "saved"}
+
+
 def test_the_loss_of_one_rank_does_not_touch_the_others(lab: Lab, tmp_path: Path) -> None:
     script = """
     mkdir -p output

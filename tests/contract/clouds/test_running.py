@@ -222,6 +222,19 @@ def test_logs_of_several_ranks_can_be_told_apart(lab: Lab) -> None:
     handle.delete()
 
 
+def test_an_output_that_the_script_made_a_symlink_comes_home(lab: Lab) -> None:
+    script = """
+    mkdir -p runs/6 runs/7
+    ln -sfn runs/7 output
+    echo precious > output/file
+    echo former > runs/6/file
+    """
+    assert lab.run(script).exit_code == 0
+    assert (lab.workdir / "output").readlink() == Path("runs/7")
+    assert (lab.workdir / "runs/7/file").read_text() == "precious\n"
+    assert not (lab.workdir / "runs/6").exists()
+
+
 def test_unusual_file_names_come_home(lab: Lab) -> None:
     script = r"""
     mkdir -p "output/with space/$(printf 'new\nline')" output/empty

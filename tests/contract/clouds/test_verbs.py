@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sojourn
-from sojourn import State
+from sojourn import State, clouds
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, QuotaError, SojournError
+from tests.contract.clouds.faults import Faults, FaultyCloud
 from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
@@ -92,6 +97,82 @@ def test_delete_while_running_brings_the_last_state_home(lab: Lab) -> None:
     until(lambda: log_of(handle) == ["up"])
     handle.delete()
     assert lab.output() == {"file": "first\n"}
+
+
+def test_delete_right_after_the_loss_of_the_scaler_waits_for_the_last_words(lab: Lab) -> None:
+    script = """
+    mkdir output
+    trap 'sleep 1; echo saved > output/checkpoint; exit 0' TERM
+    echo ready
+    while true; do sleep 0.05; done 2> /dev/null
+    """
+    handle = lab.create(script)
+    until(lambda: log_of(handle) == ["ready"])
+    lost = lab.kit.lose_scaler(handle)
+    handle.delete()
+    if not lost:
+        pytest.skip("the scaler of this cloud cannot die")
+    assert lab.output() == {"checkpoint": "saved\n"}
+
+
+def test_starting_again_and_again_disturbs_nothing(lab: Lab) -> None:
+    script = "echo began; sleep $(echo $SOJOURN_RANK | tr 012 258 | sed 's/^/0./')"
+    handle = lab.create(script, parallelism=3)
+    count = 0
+    while count < 20 or not handle.status().state.ended:
+        handle.start()
+        count += 1
+    assert handle.wait().status is State.SUCCEEDED
+    ranks = handle.status().ranks
+    began = log_of(handle)
+    handle.delete()
+    assert [(rank.state, rank.attempt) for rank in ranks] == [(State.SUCCEEDED, 1)] * 3
+    assert began == ["began"] * 3
+
+
+class _Blind(Faults):
+    """A cloud that has nothing yet at the moment of the look."""
+
+    def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        return False if method.__name__ == "read" else super().call(method, *args, **more)
+
+
+def test_who_finds_another_task_of_the_name_after_the_look_removes_nothing_of_it(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = lab.create(WAITING, name="race")
+    until(lambda: log_of(handle) == ["up"])
+    load = clouds.load
+    with monkeypatch.context() as patch:
+        patch.setattr(clouds, "load", lambda name: FaultyCloud(load(name), _Blind()))
+        with pytest.raises(Conflict):
+            lab.create("echo something else", name="race")
+    assert handle.status().state is State.RUNNING
+    assert [rank.attempt for rank in handle.status().ranks] == [1]
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n"}
+
+
+def test_of_two_that_race_for_a_name_one_wins_and_goes_on(lab: Lab) -> None:
+    scripts = ["echo one; sleep 300", "echo two; sleep 300"]
+    for number in range(3):
+        start = threading.Barrier(2)
+
+        def create(script: str, number: int = number, start: threading.Barrier = start) -> str:
+            start.wait()
+            try:
+                lab.create(script, name=f"race-{number}")
+            except Conflict:
+                return ""
+            return script.split()[1].rstrip(";")
+
+        with ThreadPoolExecutor(2) as pool:
+            won = [said for said in pool.map(create, scripts) if said]
+        assert len(won) == 1
+        handle = sojourn.get(f"race-{number}")
+        until(lambda handle=handle, won=won: log_of(handle) == won)  # type: ignore[misc]
+        assert handle.status().state is State.RUNNING
+        handle.delete()
 
 
 def test_delete_right_after_create(lab: Lab) -> None:

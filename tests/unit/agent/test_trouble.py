@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from sojourn.agent.config import GONE
 from sojourn.core.report import Outcome
+from sojourn.storage.manifest import decode
+from sojourn.storage.pull import snapshots_of_rank
+from tests.support.privileges import stopped_by_modes
 from tests.support.waiting import until
 from tests.unit.agent.world import World
 
@@ -83,15 +87,110 @@ def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
     assert "There is no store" in agent.said
 
 
-def test_a_damaged_workdir_is_told_and_not_tried_again(world: World) -> None:
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_damaged_workdir_is_told_and_not_tried_again(world: World, missing: bool) -> None:
     world.task("true", {"a": "content"})
     (found,) = world.store.list("workdir/objects")
     path = world.store_folder / found.path
-    path.write_bytes(b"x" * found.size)
+    if missing:
+        path.unlink()
+    else:
+        path.write_bytes(b"x" * found.size)
     assert world.agent().wait() == 0
     (report,) = world.reports()
     assert report.outcome is Outcome.FAILED
     assert report.reason.startswith("the machine could not be prepared: ")
+
+
+def _two_snapshots(world: World) -> tuple[str, str]:
+    """A first attempt that left two: the file holds `two` in the newest, `one` in the other."""
+    world.task(
+        """
+        test $SOJOURN_ATTEMPT = 1 || { cat file; exit; }
+        trap 'echo two > file; exit' TERM
+        echo one > file
+        while true; do sleep 0.05; done 2> /dev/null
+        """
+    )
+    agent = world.agent()
+    until(lambda: snapshots_of_rank(world.store, 0) and world.files().get("file") == b"one\n")
+    agent.notice()
+    assert agent.wait() == GONE
+    newest, before = snapshots_of_rank(world.store, 0)
+    return newest, before
+
+
+def _objects(world: World, snapshot: str) -> set[str]:
+    return set(decode(world.store.get(snapshot)).objects)
+
+
+@pytest.mark.parametrize("missing", ["nothing", "objects", "damaged objects", "manifest"])
+def test_a_snapshot_that_cannot_be_restored_gives_way_to_the_one_before(
+    world: World, missing: str
+) -> None:
+    newest, before = _two_snapshots(world)
+    own = _objects(world, newest) - _objects(world, before)
+    assert own
+    if missing == "objects":
+        world.store.delete(sorted(own))
+    elif missing == "damaged objects":
+        for path in own:
+            (world.store_folder / path).write_bytes(b"owt\n")
+    elif missing == "manifest":
+        (world.store_folder / newest).write_bytes(b"")
+    again = world.agent("m2")
+    assert again.wait() == 0
+    assert world.printed() == ("two\n" if missing == "nothing" else "one\n")
+    assert [report.outcome for report in world.reports()] == [Outcome.PREEMPTED, Outcome.SUCCEEDED]
+    assert (f"{newest} cannot be restored" in again.said) == (missing != "nothing")
+
+
+@pytest.mark.parametrize("missing", ["objects", "manifests"])
+def test_a_rank_none_of_whose_snapshots_can_be_restored_has_failed(
+    world: World, missing: str
+) -> None:
+    both = _two_snapshots(world)
+    if missing == "objects":
+        world.store.delete(sorted({path for each in both for path in _objects(world, each)}))
+    else:
+        for path in both:
+            (world.store_folder / path).write_bytes(b"")
+    assert world.agent("m2").wait() == 0, "else another machine would try it, again and again"
+    report = world.reports()[-1]
+    assert (report.attempt, report.outcome) == (2, Outcome.FAILED)
+    assert report.reason.startswith("the machine could not be prepared: ")
+    assert "\n" not in report.reason
+
+
+@pytest.mark.parametrize(("script", "reason"), [("", ""), ("exit 3", "exit code 3; ")])
+def test_files_that_could_not_be_stored_are_told_of(world: World, script: str, reason: str) -> None:
+    world.task(f"echo ok > ok; echo lost > model; chmod 000 model\n{script}")
+    assert world.agent(prefix=stopped_by_modes()).wait() == 0
+    (report,) = world.reports()
+    assert f"{reason}1 of its files could not be stored, such as model: " in report.reason
+    assert "Permission denied" in report.reason
+    assert world.files() == {"ok": b"ok\n"}
+
+
+def test_files_that_could_be_stored_in_the_end_are_not_told_of(world: World) -> None:
+    world.task("echo late > model; chmod 000 model; sleep 2; chmod 600 model")
+    agent = world.agent(prefix=stopped_by_modes())
+    assert agent.wait() == 0
+    assert "not stored: model" in agent.said
+    (report,) = world.reports()
+    assert (report.outcome, report.reason) == (Outcome.SUCCEEDED, "")
+    assert world.files() == {"model": b"late\n"}
+
+
+def test_a_workdir_that_a_dead_agent_left_read_only_is_no_obstacle(world: World) -> None:
+    world.task("cat file; ls -A", {"file": "fresh\n"})
+    workdir = world.folder / "m1" / "workdir"
+    (workdir / "old/deep").mkdir(parents=True)
+    (workdir / "old/deep/file").write_text("old")
+    for folder in (workdir / "old/deep", workdir / "old", workdir):
+        folder.chmod(0o555)
+    assert world.agent(prefix=stopped_by_modes()).wait() == 0
+    assert world.printed() == "fresh\nfile\n"
 
 
 def test_a_machine_without_a_disk(world: World) -> None:

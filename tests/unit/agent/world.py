@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,13 @@ def alive(pid: int) -> bool:
 class AgentProcess:
     """One agent, as somebody who looks after its machine sees it."""
 
-    def __init__(self, config: Config, document: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        document: Path,
+        environment: Mapping[str, str],
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.config = config
         self.document = document
         self.memory = 0  # kB at most
@@ -48,7 +54,7 @@ class AgentProcess:
         self._log = document.with_suffix(".log")
         with open(self._log, "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "sojourn.agent", str(document)],
+                [*prefix, sys.executable, "-m", "sojourn.agent", str(document)],
                 env=dict(environment),
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -121,12 +127,14 @@ class World:
             self.data.push(Context(), workdir, Filters(), None)
         return task
 
-    def agent(self, machine: str = "m1", **config: Any) -> AgentProcess:
+    def agent(
+        self, machine: str = "m1", *, prefix: Sequence[str] = (), **config: Any
+    ) -> AgentProcess:
         """Start an agent; times are short unless told otherwise."""
         config = {"ttl": 20.0, "grace": 5.0, "look": 0.2, "snapshot_every": 0.5, **config}
         folder = config.pop("folder", self.folder / machine)
         settings = Config(f"file://{self.store_folder}", machine, str(folder), **config)
-        agent = AgentProcess(settings, self.folder / f"{machine}.json", self.environment)
+        agent = AgentProcess(settings, self.folder / f"{machine}.json", self.environment, prefix)
         self.agents.append(agent)
         return agent
 

@@ -16,7 +16,7 @@ from sojourn.core.errors import IntegrityError, QuotaError, Transient
 from sojourn.core.events import Event, Note, Warned
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
-from sojourn.storage.pull import newest_of_rank, pull
+from sojourn.storage.pull import newest_of_rank, pull, snapshots_of_rank
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import Store
 from tests.support.disks import small_disk
@@ -453,6 +453,125 @@ def test_the_newest_attempt_counts_whatever_the_numbers_of_its_snapshots(tmp_pat
     (tmp_path / "restored").mkdir()
     restore(store, manifest, tmp_path / "restored")
     assert (tmp_path / "restored/a").read_bytes() == b"newest"
+
+
+def _three_snapshots(store: Store, folder: Path) -> None:
+    """Two of attempt 1, one of attempt 2; the file says which."""
+    folder.mkdir()
+    for attempt, contents in ((1, (b"1-1", b"1-2")), (2, (b"2-1",))):
+        by = writer(store, attempt)
+        for content in contents:
+            (folder / "a").write_bytes(content)
+            take(by, folder)
+
+
+def test_snapshots_are_listed_with_the_newest_first(tmp_path: Path) -> None:
+    store = memory_store()
+    assert snapshots_of_rank(store, 0) == []
+    _three_snapshots(store, tmp_path / "root")
+    assert snapshots_of_rank(store, 0) == [
+        layout.snapshot_path(line_of(2), 1),
+        layout.snapshot_path(line_of(1), 2),
+        layout.snapshot_path(line_of(1), 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "left"),
+    [([], b"2-1"), ([(2, 1)], b"1-2"), ([(2, 1), (1, 2)], b"1-1"), ([(1, 2)], b"2-1")],
+)
+def test_a_damaged_manifest_gives_way_to_the_one_before(
+    tmp_path: Path, damaged: list[tuple[int, int]], left: bytes
+) -> None:
+    store = memory_store()
+    _three_snapshots(store, tmp_path / "root")
+    for attempt, number in damaged:
+        store.put(layout.snapshot_path(line_of(attempt), number), b"")
+    manifest = newest_of_rank(store, 0)
+    assert manifest is not None
+    (tmp_path / "restored").mkdir()
+    restore(store, manifest, tmp_path / "restored")
+    assert (tmp_path / "restored/a").read_bytes() == left
+
+
+def test_nothing_but_damaged_manifests_is_not_nothing(tmp_path: Path) -> None:
+    store = memory_store()
+    _three_snapshots(store, tmp_path / "root")
+    for path in snapshots_of_rank(store, 0):
+        store.put(path, b"")
+    with pytest.raises(IntegrityError):
+        newest_of_rank(store, 0)
+
+
+def test_the_mode_of_a_local_folder_stays_as_it_is(home: Home) -> None:
+    home.rank({"out": Dir(0o755), "out/f": new(b"1"), "out/new": Dir(0o750)})
+    (home.into / "out").mkdir(parents=True)
+    (home.into / "out").chmod(0o700)
+    assert home.pull() == ["out/f"]
+    assert (home.into / "out").stat().st_mode & 0o777 == 0o700
+    assert (home.into / "out/new").stat().st_mode & 0o777 == 0o750
+
+
+LINKED: dict[str, tuple[str, dict[str, Node], set[str]]] = {
+    "the output itself": (
+        "out",
+        {"out": Link("runs/7")},
+        {"out", "runs/7/f", "runs/7/deep/f"},
+    ),
+    "a folder above it": (
+        "link/7",
+        {"link": Link("runs")},
+        {"link", "runs/7/f", "runs/7/deep/f"},
+    ),
+    "nested": (
+        "a/b/deep",
+        {"a": Dir(), "a/b": Link("../runs/7")},
+        {"a/b", "runs/7/deep/f"},
+    ),
+    "a chain": (
+        "out",
+        {"out": Link("latest"), "latest": Link("runs/last"), "runs/last": Link("7")},
+        {"out", "latest", "runs/last", "runs/7/f", "runs/7/deep/f"},
+    ),
+    "a chain of folders": (
+        "one/deep",
+        {"one": Link("two"), "two": Link("runs/7")},
+        {"one", "two", "runs/7/deep/f"},
+    ),
+    "a link to itself": ("out", {"out": Link("out")}, {"out"}),
+    "a loop": ("out", {"out": Link("tuo"), "tuo": Link("out")}, {"out", "tuo"}),
+    "a loop that grows": ("out", {"out": Link("out/out")}, {"out"}),
+    "to nothing": ("out", {"out": Link("absent")}, {"out"}),
+    "to a file": ("out", {"out": Link("runs/7/f")}, {"out", "runs/7/f"}),
+}
+
+
+@pytest.mark.parametrize("case", LINKED.values(), ids=LINKED)
+def test_an_output_that_is_a_symlink_brings_what_it_leads_to(
+    home: Home, case: tuple[str, dict[str, Node], set[str]]
+) -> None:
+    output, links, expected = case
+    runs: dict[str, Node] = {
+        "runs": Dir(),
+        "runs/7": Dir(),
+        "runs/7/f": new(b"precious"),
+        "runs/7/deep": Dir(),
+        "runs/7/deep/f": new(b"deep"),
+        "runs/8": Dir(),
+        "runs/8/f": new(b"another"),
+        "other": new(b"other"),
+    }
+    home.rank(runs | links)
+    assert set(home.pull(output)) == expected
+    assert set(home.files()) == expected
+    assert home.pull(output) == []
+
+
+def test_each_rank_is_asked_where_its_own_output_leads(home: Home) -> None:
+    for number in range(2):
+        home.rank({"out": Link(f"r{number}"), f"r{number}": Dir(), f"r{number}/f": new(b"1")})
+    home.pull()
+    assert home.files() == {"out": "r0", "out.rank1": "r1", "r0/f": b"1", "r1/f": b"1"}
 
 
 random_trees = trees(small=64, chunk=256, at_most=6)

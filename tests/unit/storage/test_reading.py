@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import threading
@@ -351,6 +352,41 @@ def test_a_file_that_cannot_be_read_is_told_of(store: WatchedStore, root: Path) 
         Context(), root, NO_FILTERS, skipped=lambda path, reason, lost=False: told.append(path)
     )
     assert told == ["f"]
+
+
+@both_sizes
+def test_a_bad_sector_costs_its_own_file_and_no_other(
+    store: WatchedStore, root: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    for name in ("bad", "before", "good"):
+        (root / name).write_bytes(name.encode().ljust(size))
+    by = writer(store)
+    (root / "bad").rename(root.parent / "bad")
+    take(by, root)
+    (root.parent / "bad").rename(root / "bad")
+    (root / "before").write_bytes(b"unreadable".ljust(size))
+    (root / "good").write_bytes(b"changed".ljust(size))
+    told: dict[str, bool] = {}
+
+    def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+        told[path] = lost
+
+    def failing(real: Callable[..., bytes]) -> Callable[..., bytes]:
+        def read(descriptor: int, *args: Any) -> bytes:
+            if Path(os.readlink(f"/proc/self/fd/{descriptor}")).name in ("bad", "before"):
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(descriptor, *args)
+
+        return read
+
+    with monkeypatch.context() as patch:
+        for name in ("read", "pread"):
+            patch.setattr(os, name, failing(getattr(os, name)))
+        assert by.take(Context(), root, NO_FILTERS, skipped=skipped)
+    assert told == {"bad": True, "before": True}
+    assert stored(store) == {"before": b"before".ljust(size), "good": b"changed".ljust(size)}
+    take(by, root)
+    assert stored(store)["bad"] == b"bad".ljust(size)
 
 
 def test_a_sparse_file_of_5_gib_is_quick_and_stays_sparse(

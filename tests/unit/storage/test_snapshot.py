@@ -112,6 +112,56 @@ def test_a_folder_that_cannot_be_read_stays_as_it_was(
     assert whole(store).entries["a"].parts != before.entries["a"].parts
 
 
+class _Hidden:
+    """A file that is listed, but cannot be looked at."""
+
+    def __init__(self, item: os.DirEntry[str], error: int) -> None:
+        self.name = item.name
+        self.is_dir = item.is_dir
+        self._error = error
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        raise OSError(self._error, os.strerror(self._error))
+
+
+@pytest.mark.parametrize("hidden", ["f", "d"])
+@pytest.mark.parametrize("error", [errno.EACCES, errno.ENOENT])
+def test_what_cannot_be_looked_at_is_kept_and_what_is_gone_is_not(
+    store: WatchedStore, root: Path, monkeypatch: pytest.MonkeyPatch, hidden: str, error: int
+) -> None:
+    write_tree(
+        root, {"f": File(b"1"), "f2": File(b"2"), "d": Dir(), "d/x": File(b"3"), "d2": Dir()}
+    )
+    by = writer(store)
+    take(by, root)
+    before = whole(store)
+    told: dict[str, bool] = {}
+
+    def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+        told[path] = lost
+
+    real = os.scandir
+
+    def scandir(folder: Path) -> Any:
+        return [_Hidden(item, error) if item.name == hidden else item for item in real(folder)]
+
+    (root / "f2").write_bytes(b"changed")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        by.take(Context(), root, NO_FILTERS, skipped=skipped)
+    after = whole(store)
+    below = {path for path in before.entries if path == hidden or path.startswith(f"{hidden}/")}
+    if error == errno.ENOENT:
+        assert told == {}
+        assert after.entries.keys() == before.entries.keys() - below
+        return
+    assert told == {hidden: True}
+    assert after.entries.keys() == before.entries.keys()
+    for path in below:
+        assert after.entries[path] == before.entries[path]
+    assert after.entries["f2"].parts != before.entries["f2"].parts
+
+
 def test_there_is_no_newest_of_an_empty_line(store: WatchedStore) -> None:
     assert newest(store, line_of()) is None
     assert newest_of_rank(store, 0) is None

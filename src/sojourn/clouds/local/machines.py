@@ -117,7 +117,7 @@ def is_agent(pid: int, machine: str) -> bool:
     """Whether this process still is the agent of a machine: pids are used again."""
     try:
         return f"/{machine}/agent.json\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         return not Path("/proc").exists() and _exists(pid)
 
 

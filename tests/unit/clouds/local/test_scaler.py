@@ -1,0 +1,117 @@
+"""The files of a scaler, when what they say is out of date or torn."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sojourn.clouds.local.folders import TaskFolders
+from sojourn.clouds.local.scaler import LocalScaler
+from sojourn.clouds.local.supervisor import Supervisor
+from sojourn.core.context import Context
+from sojourn.core.errors import NotFound
+from sojourn.core.ids import TaskId
+from sojourn.core.task import Task
+from tests.support.waiting import until
+
+CTX = Context()
+MACHINE = "zebra-0000"
+EVENT = {"time": "2026-01-01T00:00:00Z", "code": "machine-started", "machine": MACHINE}
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> TaskFolders:
+    made = TaskFolders(tmp_path / "task")
+    made.store.mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def scaler(folders: TaskFolders, tmp_path: Path) -> LocalScaler:
+    task_id = TaskId.deterministic("zebra")
+    made = LocalScaler(folders, tmp_path / "cache" / "machines", task_id, Task("#!/bin/sh\n"))
+    made.create(CTX)
+    return made
+
+
+@contextmanager
+def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def write_machine(folders: TaskFolders, pid: int) -> None:
+    row = {"id": MACHINE, "pid": str(pid), "started": "2026-01-01T00:00:00Z"}
+    folders.machines.write_text(json.dumps([row]))
+
+
+@pytest.mark.parametrize("notice", [True, False])
+def test_a_process_that_got_the_pid_of_a_machine_is_none(
+    folders: TaskFolders, scaler: LocalScaler, notice: bool
+) -> None:
+    with running("sleep", "300") as innocent:
+        write_machine(folders, innocent.pid)
+        assert scaler.machines(CTX) == []
+        with pytest.raises(NotFound):
+            scaler.interrupt(CTX, MACHINE, notice=notice)
+        with pytest.raises(subprocess.TimeoutExpired):
+            innocent.wait(0.2)
+
+
+def test_an_agent_is_a_machine(folders: TaskFolders, scaler: LocalScaler) -> None:
+    program = "import time; time.sleep(300)"
+    with running(sys.executable, "-c", program, f"/cache/{MACHINE}/agent.json") as agent:
+        write_machine(folders, agent.pid)
+        until(lambda: [machine.id for machine in scaler.machines(CTX)] == [MACHINE])
+        scaler.interrupt(CTX, MACHINE, notice=False)
+        assert agent.wait(10) < 0
+    assert scaler.machines(CTX) == []
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_no_machine(
+    folders: TaskFolders, scaler: LocalScaler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(path: Path) -> bytes:
+        raise ProcessLookupError  # what the kernel says if it ends between open and read
+
+    write_machine(folders, 1)
+    monkeypatch.setattr(Path, "read_bytes", gone)
+    assert scaler.machines(CTX) == []
+
+
+@pytest.mark.parametrize("torn", ['{"time": "2026', '{"time": "2026\n', "\0\0\0", "\udcff", "{"])
+def test_a_torn_line_of_events_costs_no_other(
+    folders: TaskFolders, scaler: LocalScaler, torn: str
+) -> None:
+    whole = json.dumps({**EVENT, "description": "before"})
+    folders.events.write_bytes(f"{whole}\n{torn}".encode("utf-8", "surrogateescape"))
+    assert [event.description for event in scaler.events(CTX)] == ["before"]
+    Supervisor(folders)._tell("machine-lost", MACHINE, "after")
+    assert [event.description for event in scaler.events(CTX)] == ["before", "after"]
+
+
+def test_the_pid_of_a_former_supervisor_is_forgotten_before_there_is_a_new_one(
+    folders: TaskFolders, scaler: LocalScaler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running("sleep", "300") as innocent:
+        folders.supervisor_lock.write_text(str(innocent.pid))
+        said = []
+
+        def start(lock: int) -> None:
+            said.append(folders.supervisor_lock.read_text())
+
+        monkeypatch.setattr(scaler, "_start_supervisor", start)
+        folders.wanted.write_text("1")
+        scaler._revive()
+        assert said == [""]
+        assert innocent.poll() is None
