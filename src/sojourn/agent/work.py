@@ -195,7 +195,7 @@ class _Attempt:
         remove_tree(self._workdir)  # of an agent that died here, or of a snapshot that was damaged
         self._workdir.mkdir(parents=True)
         entries = Restorer(self._store, self._workdir, workers=_WORKERS).restore(
-            ctx, manifest.entries.values(), manifest.objects
+            ctx, manifest.release(), manifest.objects
         )
         return Manifest(entries, manifest.objects)
 
