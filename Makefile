@@ -11,7 +11,7 @@ SOJOURN = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header --python-version 3.10 --upgrade
 
-.PHONY: help demo test test-slow lint bench lock clean
+.PHONY: help demo test test-slow lint bench lock proto clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,8 +37,14 @@ bench: $(VENV)/bench.done ## Measure beside the peers
 lock: $(VENV)/dev.done ## Choose new versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) pyproject.toml --group build -o requirements/run.txt
-	$(LOCK) pyproject.toml --group dev -o requirements/dev.txt
-	$(LOCK) pyproject.toml --group dev --group bench -o requirements/bench.txt
+	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
+	$(LOCK) pyproject.toml --all-extras --group dev --group bench -o requirements/bench.txt
+
+PLUGIN := src/sojourn/terraform/plugin
+proto: $(VENV)/dev.done ## Compile the messages of Terraform's protocol
+	$(BIN)/python -m grpc_tools.protoc -I $(PLUGIN) wire.proto \
+		--descriptor_set_out=$(PLUGIN)/wire.binpb --pyi_out=$(PLUGIN)
+	mv $(PLUGIN)/wire_pb2.pyi $(PLUGIN)/wire.pyi
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

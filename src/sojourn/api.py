@@ -6,7 +6,7 @@ Nothing here prints or exits. Events go to `on_event`; errors are those of `sojo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sojourn.core.report import Report
     from sojourn.core.task import Task
 
-__all__ = ["Handle", "Result", "create", "gc", "get", "list_tasks", "run"]
+__all__ = ["Handle", "Result", "check", "create", "gc", "get", "list_tasks", "run"]
 
 OnEvent = Callable[[Event], None]
 
@@ -58,6 +58,10 @@ class Handle:
     def cloud(self) -> str:
         """The name of the cloud it is in."""
         return self._cloud.name
+
+    def exists(self) -> bool:
+        """Whether anything of it is there."""
+        return lifecycle.exists(self._ctx, self._cloud, self._id)
 
     def task(self) -> Task:
         """What was asked for, without the environment's values."""
@@ -102,6 +106,10 @@ class Handle:
         target = Path(into) if into else None
         return lifecycle.pull(self._ctx, self._cloud, self._id, target, output)
 
+    def amend(self, *, output: str, exclude: Sequence[str]) -> None:
+        """Change what comes home, and which files are transferred in neither direction."""
+        lifecycle.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
+
     def left_nothing(self) -> bool:
         """Whether there is an output to bring home, and the task left nothing there."""
         return lifecycle.left_nothing(self._ctx, self._cloud, self._id)
@@ -145,17 +153,26 @@ class Handle:
         return Result(self.id, now.state, now.exit_code, now.reason)
 
 
+def check(task: Task, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> None:
+    """Refuse what could not be created; makes nothing."""
+    lifecycle.check(ctx or _context(on_event), clouds.load(task.cloud), _anchored(task))
+
+
 def create(
     task: Task,
     *,
+    id: TaskId | None = None,
     gitignore: bool = False,
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
 ) -> Handle:
-    """Make everything a task needs, upload its workdir and start it."""
+    """Make everything a task needs, upload its workdir and start it.
+
+    `id`: that of an earlier creation, to go on with it.
+    """
     ctx = ctx or _context(on_event)
     cloud = clouds.load(task.cloud)
-    id = TaskId.for_name(task.name, os.environ)  # noqa: A001
+    id = id or TaskId.for_name(task.name, os.environ)  # noqa: A001
     environment = resolve_environment(task.environment, os.environ)
     launch = lifecycle.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
     lifecycle.create(ctx, cloud, launch)
@@ -186,9 +203,16 @@ def run(
     return result
 
 
-def get(id: str, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> Handle:
-    """The task of this id, which may be shortened while it is unique; a whole name wins."""
+def get(
+    id: str, *, cloud: str = "", on_event: OnEvent | None = None, ctx: Context | None = None
+) -> Handle:
+    """The task of this id, which may be shortened while it is unique; a whole name wins.
+
+    `cloud`: where it is. Then the id must be whole, and nothing is looked up: it may be gone.
+    """
     ctx = ctx or _context(on_event)
+    if cloud:
+        return Handle(clouds.load(cloud), TaskId.parse(id), ctx)
     found = [handle for handle in list_tasks(ctx=ctx) if _means(id, handle._id)]
     if not found:
         if TaskId.looks_like(id):

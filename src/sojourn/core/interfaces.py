@@ -101,6 +101,9 @@ class Data(Protocol):
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
         """Write the task down. If another one is written there already: raises Conflict."""
 
+    def amend(self, ctx: Context, task: Task) -> None:
+        """Write a changed description of the task over the one there is. Absent: writes it."""
+
     def load(self, ctx: Context) -> Task:
         """The task without its environment's values. Absent: raises NotFound."""
 

@@ -7,7 +7,7 @@ the last to come and the first to go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError, Transient
@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from sojourn.core.status import RankRecord
     from sojourn.core.task import Task
 
-__all__ = ["create", "delete", "exists", "interrupt", "left_nothing", "pull", "start", "stop"]
+__all__ = [
+    "amend",
+    "check",
+    "create",
+    "delete",
+    "exists",
+    "interrupt",
+    "left_nothing",
+    "pull",
+    "start",
+    "stop",
+]
 
 _CLEAN_UP_WITHIN = 15 * 60.0  # seconds for removing what a broken-off creation made
 _FLUSH_WITHIN = 60 * 60.0  # seconds for machines to store the last of their work
@@ -40,15 +51,20 @@ class Launch:
     ignore: Ignore | None = None
 
 
+def check(ctx: Context, cloud: Cloud, task: Task) -> None:
+    """Refuse, before anything is made, what could not be created."""
+    check_storage(task.storage)
+    for note in cloud.check(ctx, task):
+        ctx.note(note)
+
+
 def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     """Make everything, upload the workdir and start the machines.
 
     If it fails or is interrupted, what was made is removed again, unless some of it was there
     before; what could not be removed is told.
     """
-    check_storage(launch.task.storage)
-    for note in cloud.check(ctx, launch.task):
-        ctx.note(note)
+    check(ctx, cloud, launch.task)
     resources = cloud.resources(launch.id, launch.task)
     existed = any(resource.read(ctx) for resource in resources)
     try:
@@ -183,6 +199,15 @@ def pull(
     return written
 
 
+def amend(ctx: Context, cloud: Cloud, id: TaskId, output: str, exclude: tuple[str, ...]) -> None:
+    """Change what comes home of a task that exists."""
+    data = cloud.data(id)
+    task = data.load(ctx)
+    storage = replace(task.storage, output=output, exclude=exclude)
+    with ctx.step("Storing the task"):
+        data.amend(ctx, replace(task, storage=storage))
+
+
 def left_nothing(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
     """Whether a task has an output to bring home, and nothing is there."""
     data = cloud.data(id)
@@ -238,7 +263,10 @@ def _fetch(
             ctx.warn(f"The results were not brought home: {error}")
             return
         if isinstance(error, SojournError):
-            error.hint = f"{error.hint}\nNothing was removed; `--force` removes it all the same."
+            error.hint = (
+                f"{error.hint}\nNothing was removed; "
+                f"`sojourn delete --force {id}` removes it all the same."
+            ).strip()
         raise
 
 

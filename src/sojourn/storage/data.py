@@ -49,14 +49,16 @@ class StoreData:
         return self._opened
 
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
-        text = json.dumps({"format": _FORMAT, "task": task.to_dict()}, sort_keys=True).encode()
-        if not self._store.put_new(layout.TASK, text) and _differs(self.load(ctx), task):
+        if not self._store.put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
             raise Conflict(
                 "A task of this id exists already, and it is another one",
                 hint="Delete it first, or choose another name.",
             )
         # Last, so that another task keeps its own; a repeat brings the newest values.
         self._store.put(layout.ENVIRONMENT, json.dumps(environment).encode())
+
+    def amend(self, ctx: Context, task: Task) -> None:
+        self._store.put(layout.TASK, _text(task))
 
     def load(self, ctx: Context) -> Task:
         return load_task(self._store)
@@ -141,6 +143,10 @@ def load_task(store: Store) -> Task:
 def load_environment(store: Store) -> dict[str, str]:
     """The values of the task's environment."""
     return read_json(store, layout.ENVIRONMENT, dict)
+
+
+def _text(task: Task) -> bytes:
+    return json.dumps({"format": _FORMAT, "task": task.to_dict()}, sort_keys=True).encode()
 
 
 def _differs(one: Task, other: Task) -> bool:

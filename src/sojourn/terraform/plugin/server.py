@@ -1,0 +1,161 @@
+"""The process of a plugin: the handshake with Terraform, its connection, and its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from sojourn.core.flag import Flag
+from sojourn.terraform.plugin import wire
+from sojourn.terraform.plugin.certificate import Certificate, make_certificate
+from sojourn.terraform.plugin.service import Service
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from sojourn.terraform.plugin.log import Log
+    from sojourn.terraform.plugin.resource import Provider
+
+__all__ = ["serve"]
+
+_COOKIE = (
+    "TF_PLUGIN_MAGIC_COOKIE",
+    "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
+)
+_VERSION = "6"
+# Terraform calls in parallel as often as `-parallelism` says, and a call to stop must get through.
+_THREADS = 1000
+_MESSAGE_BYTES = 256 * 2**20
+_PARENT_EVERY = 1.0  # seconds between looks whether Terraform is still there
+_END_WITHIN = 15 * 60.0  # seconds for verbs under way to clean up after Terraform is gone
+_SOCKET_LENGTH = 90  # a socket's path must not be longer than some 100 characters
+
+
+def serve(provider: Provider, log: Log) -> int:
+    """Serve one run of Terraform; returns the exit code."""
+    problem = _problem()
+    if problem:
+        # Terraform shows the first line of what is printed.
+        print(problem, flush=True)  # noqa: T201
+        return 1
+    folder = _socket_folder()
+    try:
+        return _serve(provider, log, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _problem() -> str:
+    name, value = _COOKIE
+    if os.environ.get(name) != value:
+        return "This is a plugin of Terraform, started by it alone. See: sojourn terraform --help"
+    offered = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", _VERSION).split(",")
+    if _VERSION not in offered:
+        return "This plugin needs Terraform 1.0 or later; install a newer one"
+    return ""
+
+
+def _serve(provider: Provider, log: Log, folder: str) -> int:
+    service = Service(provider, log)
+    over = Flag()
+    _heed_signals(service, over)
+    certificate = make_certificate()
+    address = os.path.join(folder, "plugin")
+    server = _server(service, over, certificate, address)
+    server.start()
+    # The handshake: versions, where we listen, and whom to trust.
+    print(f"1|{_VERSION}|unix|{address}|grpc|{certificate.handshake}", flush=True)  # noqa: T201
+    _close_output()
+    _wait(service, over, log)
+    server.stop(None)
+    return 0
+
+
+def _close_output() -> None:
+    """Nothing more is to be printed, and Terraform takes offence if it is still reading then."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)
+
+
+def _server(
+    service: Service, over: threading.Event, certificate: Certificate, address: str
+) -> grpc.Server:
+    def shut_down(_: wire.Empty) -> wire.Empty:
+        over.set()
+        return wire.Empty()
+
+    server = grpc.server(
+        ThreadPoolExecutor(_THREADS),
+        options=[
+            ("grpc.max_receive_message_length", _MESSAGE_BYTES),
+            ("grpc.max_send_message_length", _MESSAGE_BYTES),
+        ],
+    )
+    server.add_generic_rpc_handlers(
+        (
+            _handler("tfplugin6.Provider", service.methods()),
+            _handler("plugin.GRPCController", {"Shutdown": (shut_down, wire.Empty)}),
+        )
+    )
+    # Terraform's own certificate is of a kind that gRPC here cannot check; the socket is in a
+    # folder that only this user can enter.
+    credentials = grpc.ssl_server_credentials([(certificate.key, certificate.chain)])
+    server.add_secure_port(f"unix:{address}", credentials)
+    return server
+
+
+def _handler(
+    service: str, methods: dict[str, tuple[Callable[[Any], Any], Any]]
+) -> grpc.GenericRpcHandler:
+    def answering(method: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+        return lambda request, _: method(request)
+
+    return grpc.method_handlers_generic_handler(
+        service,
+        {
+            name: grpc.unary_unary_rpc_method_handler(
+                answering(method),
+                request_deserializer=request.FromString,
+                response_serializer=lambda response: response.SerializeToString(),
+            )
+            for name, (method, request) in methods.items()
+        },
+    )
+
+
+def _heed_signals(service: Service, over: threading.Event) -> None:
+    def end(*_: object) -> None:
+        service.stop()
+        over.set()
+
+    # Ctrl-C reaches us as well, but it is Terraform that decides what it means. Not ignored by
+    # the system's own means, which the programs that we start would inherit.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, end)
+
+
+def _wait(service: Service, over: threading.Event, log: Log) -> None:
+    """Until Terraform is done with us, or gone: then what is under way is broken off cleanly."""
+    parent = os.getppid()
+    while not over.wait(_PARENT_EVERY):
+        if os.getppid() != parent:
+            log.write("warn", "Terraform is gone; what is under way comes to an end")
+            service.stop()
+            break
+    service.wait(_END_WITHIN)
+
+
+def _socket_folder() -> str:
+    """A folder that only this user can enter, with a short path."""
+    wanted = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.gettempdir()
+    where = wanted if len(wanted) < _SOCKET_LENGTH - 30 else "/tmp"  # noqa: S108
+    return tempfile.mkdtemp(prefix="sojourn-terraform-", dir=where)

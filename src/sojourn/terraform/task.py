@@ -1,0 +1,165 @@
+"""`iterative_task`: a task whose life Terraform leads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sojourn import api, clouds
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.ids import TaskId
+from sojourn.terraform import pending
+from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
+from sojourn.terraform.plugin.values import Object, Unknown, is_known
+from sojourn.terraform.taskschema import TASK, storage_of, task_of
+from sojourn.terraform.taskstate import described, nothing_observed, observed
+from sojourn.terraform.translate import context, diagnostics, failing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sojourn.core.context import Context
+    from sojourn.core.task import Storage, Task
+    from sojourn.terraform.plugin.resource import Call
+
+__all__ = ["TaskResource"]
+
+_LOOK_WITHIN = 60.0  # seconds to see what a creation that failed left
+
+
+class TaskResource:
+    """Schema and verbs."""
+
+    schema = TASK
+
+    def validate(self, config: Object) -> Iterable[Diagnostic]:
+        try:
+            task_of(config)
+        except InvalidInput as error:
+            yield from diagnostics(error)
+        cloud = config["cloud"]
+        if isinstance(cloud, str):
+            try:
+                clouds.load(cloud)
+            except SojournError as error:
+                yield from diagnostics(error)
+
+    def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
+        try:
+            task = task_of(planned)
+            if task.name and isinstance(planned["id"], Unknown):
+                planned["id"] = str(TaskId.deterministic(task.name))
+            yield from _missing_workdir(task.storage)
+            if is_known({**planned, **_not_asked(planned)}) and not _workdir_missing(task.storage):
+                api.check(task, ctx=context(call))
+        except SojournError as error:
+            yield from diagnostics(error)
+
+    def create(self, call: Call, planned: Object) -> Object:
+        ctx = context(call)
+        with failing():
+            task = task_of(planned)
+            with pending.creation(task) as (own, resumed):
+                state = {**planned, **nothing_observed(), "id": str(own)}
+                handle = _created(ctx, task, own, state, resumed)
+                return _looked_at(call, handle, state)
+
+    def read(self, call: Call, state: Object) -> Object | None:
+        with failing():
+            try:
+                return {**state, **observed(_handle(state, context(call)))}
+            except NotFound:
+                call.log.write("warn", f"{state['id']} is gone")
+                return None
+
+    def update(self, call: Call, prior: Object, planned: Object) -> Object:
+        with failing():
+            storage = storage_of(planned)
+            if storage != storage_of(prior):
+                _handle(prior, context(call)).amend(output=storage.output, exclude=storage.exclude)
+        return planned
+
+    def delete(self, call: Call, state: Object) -> None:
+        with failing():
+            try:
+                handle = _handle(state, context(call))
+                storage = storage_of(state)
+                handle.delete(into=_home(handle, storage), output=storage.output)
+            except NotFound:
+                call.log.write("info", f"{state['id']} is gone already")
+
+    def find(self, call: Call, id: str) -> Object:
+        with failing():
+            handle = api.get(id, ctx=context(call))
+            return {**described(handle.task()), **observed(handle), "id": handle.id}
+
+    def upgrade(self, version: int, state: Object) -> Object:
+        """Version 0 was the old provider's: the same, without what came later."""
+        return state
+
+
+def _created(ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool) -> api.Handle:
+    """Create it; if that fails and leaves something behind, Terraform has to know of it."""
+    handle = api.get(str(id), cloud=task.cloud, ctx=ctx)
+    existed = handle.exists() and not resumed
+    if existed:
+        ctx.warn(f"{id} is there already: if it is the same task, it is taken over as it is")
+    try:
+        return api.create(task, id=id, ctx=ctx)
+    except SojournError as error:
+        # One that was there before goes on as it is; one that is another's is not ours to keep.
+        ours = not existed and not isinstance(error, Conflict)
+        raise Failure(diagnostics(error), state if ours and _left(handle, ctx) else None) from error
+
+
+def _looked_at(call: Call, handle: api.Handle, state: Object) -> Object:
+    try:
+        return {**state, **observed(handle)}
+    except SojournError as error:  # it exists: nothing may be lost now
+        summary = f"{handle.id} is started, but could not be looked at"
+        call.warn(Diagnostic(summary, str(error), warning=True))
+        return state
+
+
+def _left(handle: api.Handle, ctx: Context) -> bool:
+    looking = ctx.shielded().within(_LOOK_WITHIN)
+    try:
+        return api.get(handle.id, cloud=handle.cloud, ctx=looking).exists()
+    except SojournError:
+        return True  # it cannot be told: better a task too many in the state than one too few
+
+
+def _handle(state: Object, ctx: Context) -> api.Handle:
+    return api.get(state["id"], cloud=state["cloud"], ctx=ctx)
+
+
+def _home(handle: api.Handle, storage: Storage) -> Path | None:
+    """Where the results belong: the workdir as seen from here, not from where it was created."""
+    here = Path(storage.workdir or ".").absolute()
+    try:
+        then = Path(handle.task().storage.workdir or ".").absolute()
+    except NotFound:
+        return None  # it was never completely created: there are no results
+    return None if here == then else here
+
+
+def _not_asked(planned: Object) -> Object:
+    """Attributes that are unknown until it exists, and do not matter before."""
+    return {name: None for name in ("id", *nothing_observed()) if name in planned}
+
+
+def _workdir_missing(storage: Storage) -> bool:
+    return bool(storage.workdir) and not os.path.lexists(storage.workdir)
+
+
+def _missing_workdir(storage: Storage) -> Iterator[Diagnostic]:
+    """Only a warning: another resource may make the folder before this one is created."""
+    if _workdir_missing(storage):
+        folder = Path(storage.workdir).absolute()
+        yield Diagnostic(
+            f"storage.workdir: there is no folder {folder} yet",
+            "It must be there when the task is created.",
+            ("storage", 0, "workdir"),
+            warning=True,
+        )

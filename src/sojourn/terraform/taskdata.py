@@ -1,0 +1,71 @@
+"""The data source `iterative_task`: a task that somebody else leads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn import api
+from sojourn.core.ids import TaskId
+from sojourn.terraform.plugin.diagnostics import Diagnostic
+from sojourn.terraform.plugin.schema import STRING, Attribute, Block, Schema
+from sojourn.terraform.taskschema import OBSERVED, TASK
+from sojourn.terraform.taskstate import described, observed
+from sojourn.terraform.translate import context, failing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sojourn.terraform.plugin.resource import Call
+    from sojourn.terraform.plugin.values import Object
+
+__all__ = ["TaskData"]
+
+_HIDDEN = ("environment",)  # cannot be read back
+_READ = tuple(
+    Attribute(argument.name, argument.type, argument.description, computed=True)
+    for argument in TASK.block.attributes
+    if argument.replace and argument.name not in ("name", *_HIDDEN)
+)
+_STORAGE = tuple(
+    Attribute(argument.name, argument.type, argument.description, computed=True)
+    for argument in TASK.block.blocks[0].block.attributes
+    if argument.name in ("workdir", "output", "exclude")
+)
+
+
+class TaskData:
+    """Read by its id, which may be shortened, or by its name."""
+
+    schema = Schema(
+        Block(
+            (
+                Attribute(
+                    "id",
+                    STRING,
+                    "The identifier of the task, or a beginning of it that only one has.",
+                    optional=True,
+                    computed=True,
+                ),
+                Attribute("name", STRING, "Its name, instead of `id`.", optional=True),
+                *_READ,
+                *_STORAGE,
+                *OBSERVED,
+            ),
+            (),
+            "A task that exists, whoever made it.",
+        ),
+        timeouts={"read": 180.0},
+    )
+
+    def validate(self, config: Object) -> Iterable[Diagnostic]:
+        if (config["id"] is None) == (config["name"] is None):
+            yield Diagnostic("Give either `id` or `name`", "They say which task is meant.", ("id",))
+
+    def read(self, call: Call, config: Object) -> Object:
+        with failing():
+            wanted = config["id"] or str(TaskId.deterministic(config["name"]))
+            handle = api.get(wanted, ctx=context(call))
+            values = described(handle.task())
+            [storage] = values.pop("storage")
+            values |= {name: storage[name] for name in ("workdir", "output", "exclude")}
+            return {**config, **values, **observed(handle), "id": handle.id, "name": config["name"]}
