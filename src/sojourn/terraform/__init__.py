@@ -1,0 +1,1 @@
+"""Terraform drives Sojourn: a provider, and the resources that it offers."""
