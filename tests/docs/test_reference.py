@@ -47,9 +47,16 @@ def ours(base: type[Base]) -> list[type[Base]]:
     return [kind for kind in base.__subclasses__() if kind.__module__ == base.__module__]
 
 
-def commands() -> dict[str, click.Command]:
-    found = {name: cli.get_command(_GROUP, name) for name in cli.list_commands(_GROUP)}
-    return {name: command for name, command in found.items() if command is not None}
+def commands(group: click.Group = cli, prefix: str = "") -> dict[str, click.Command]:
+    """All that can be called, by what is typed for it: those of a group, not the group."""
+    found: dict[str, click.Command] = {}
+    for name in group.list_commands(_GROUP):
+        command = group.get_command(_GROUP, name)
+        if isinstance(command, click.Group):
+            found |= commands(command, f"{prefix}{name} ")
+        elif command is not None:
+            found[prefix + name] = command
+    return found
 
 
 def options() -> Iterator[tuple[str, str]]:
@@ -166,6 +173,10 @@ def test_every_command_line_parses(document: str, arguments: list[str]) -> None:
         assert verb in {name for option in cli.get_params(_GROUP) for name in option.opts}
         return
     command = cli.get_command(_GROUP, verb)
+    while isinstance(command, click.Group):
+        assert rest, f"{document} calls {verb} without saying what of it"
+        verb, *rest = rest
+        command = command.get_command(_GROUP, verb)
     assert command is not None, f"{document} calls a verb that there is not: {verb}"
     command.make_context(verb, rest, parent=_GROUP)
 

@@ -30,6 +30,7 @@ _COMMANDS = {
     "delete": ("delete", "Bring results home and remove all that was made for a task."),
     "gc": ("gc", "Show, and remove, what finished or broken-off tasks left."),
     "doctor": ("doctor", "Show what is installed, found and working."),
+    "terraform": ("terraform", "Install the provider for Terraform and OpenTofu, or remove it."),
     "completion": ("completion", "Print the completion script for a shell."),
     "create": ("run", "The same as `run --detach`."),
     "read": ("read", "Show the log and the state of a task, or follow its log."),

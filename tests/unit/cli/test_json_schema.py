@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.waiting import until
-from tests.unit.cli.shell import Shell
+from tests.unit.cli.shell import Shell, stubs
 
 _TEXT, _INT, _NUMBER, _BOOL, _LIST, _MAP = (str,), (int,), (int, float), (bool,), (list,), (dict,)
 _INT_OR_NULL = (int, type(None))
@@ -51,6 +51,14 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
     "deleted": {"id": _TEXT},  # delete
     "garbage": {"id": _TEXT, "reason": _TEXT, "removed": _BOOL, "error": _TEXT},  # gc
     "finding": {"verdict": _TEXT, "subject": _TEXT, "detail": _TEXT},  # doctor
+    "installed": {  # terraform install
+        "version": _TEXT,
+        "python": _TEXT,
+        "record": _TEXT,
+        "changed": _BOOL,
+        "wrappers": _LIST,
+    },
+    "uninstalled": {"files": _LIST, "folders": _LIST},  # terraform uninstall
     # The last row of a command that failed.
     "error": {"error": _TEXT, "message": _TEXT, "hint": _TEXT, "problems": _LIST},
 }
@@ -69,6 +77,7 @@ PARTS: dict[str, dict[str, tuple[type, ...]]] = {
     "machines": {"id": _TEXT, "address": _TEXT, "started": _TEXT},
     "events": {"type": _TEXT, "time": _TEXT, "code": _TEXT, "description": _TEXT},
     "problems": {"path": _TEXT, "message": _TEXT},
+    "wrappers": {"tool": _TEXT, "path": _TEXT, "change": _TEXT},
 }
 
 STATES = {
@@ -87,7 +96,7 @@ def _check(row: dict[str, Any], *, absent: tuple[str, ...] = ()) -> None:
     if "state" in keys:
         assert keys["state"] in STATES
     for name, part in PARTS.items():
-        if kind not in ("task", "error") or name not in keys:
+        if kind not in ("task", "error", "installed") or name not in keys:
             continue
         for member in [keys[name]] if name == "counts" else keys[name]:
             assert member.keys() == part.keys()
@@ -180,6 +189,16 @@ def test_doctor(shell: Shell) -> None:
     rows = shell.rows("doctor")
     assert _types(rows) == {"finding"}
     assert {row["verdict"] for row in rows} <= {"ok", "note", "problem"}
+
+
+def test_terraform(shell: Shell) -> None:
+    stubs(shell)
+    for command, kind in (("install", "installed"), ("uninstall", "uninstalled")):
+        printed = shell.ok("terraform", command, "--json")
+        assert _types([json.loads(line) for line in printed.splitlines()]) == {kind}
+    (row, note) = map(json.loads, shell.ok("terraform", "uninstall", "--json").splitlines())
+    assert _types([row, note]) == {"uninstalled", "note"}
+    assert row == {"type": "uninstalled", "files": [], "folders": []}
 
 
 def test_errors(shell: Shell) -> None:
