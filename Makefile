@@ -11,7 +11,7 @@ SOJOURN = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header --python-version 3.10 --upgrade
 
-.PHONY: help demo test test-slow lint bench lock proto clean
+.PHONY: help demo test test-slow lint bench lock proto docs clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ proto: $(VENV)/dev.done ## Compile the messages of Terraform's protocol
 	$(BIN)/python -m grpc_tools.protoc -I $(PLUGIN) wire.proto \
 		--descriptor_set_out=$(PLUGIN)/wire.binpb --pyi_out=$(PLUGIN)
 	mv $(PLUGIN)/wire_pb2.pyi $(PLUGIN)/wire.pyi
+
+docs: $(VENV)/dev.done ## Write the reference of the Terraform provider into its page
+	$(BIN)/python -m sojourn.terraform.reference docs/terraform.md
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sojourn.terraform.plugin.server import _COOKIE
+
+
+def _start(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sojourn.terraform"],
+        env={**os.environ, "TMPDIR": str(folder), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, "This is a plugin of Terraform, started by it alone"),
+        (
+            {_COOKIE[0]: _COOKIE[1], "PLUGIN_PROTOCOL_VERSIONS": "4,5"},
+            "This plugin needs Terraform 1.0 or later",
+        ),
+    ],
+    ids=["by hand", "too old"],
+)
+def test_it_says_why_it_does_not_serve(
+    tmp_path: Path, environment: dict[str, str], said: str
+) -> None:
+    out, _ = _start(tmp_path, **environment).communicate(timeout=60)
+    assert said in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_shakes_hands_and_leaves_nothing_when_told_to_end(tmp_path: Path) -> None:
+    process = _start(tmp_path, **{_COOKIE[0]: _COOKIE[1]})
+    assert process.stdout
+    core, protocol, network, address, kind, certificate = process.stdout.readline().split("|")
+    assert (core, protocol, network, kind) == ("1", "6", "unix", "grpc")
+    assert certificate.strip()
+    assert "=" not in certificate
+    folder = Path(address).parent
+    assert folder.stat().st_mode & 0o777 == 0o700
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
