@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from bench import local, memory, startup, storage
+from bench import local, memory, startup, storage, terraform
 
 _ALL = {
     "startup": startup.main,
     "local": local.main,
     "storage": storage.main,
     "memory": memory.main,
+    "terraform": terraform.main,
 }
 
 

@@ -19,6 +19,13 @@ _SERVER = (Path(sys.executable).parent / "weed").exists() or shutil.which("weed"
     [
         ("storage", ["200 x 10 KiB, up", "200 x 10 KiB, one file changed", "16 MiB, down"]),
         ("memory", ["16 MiB in one file", "1,000 empty files"]),
+        pytest.param(
+            "terraform",
+            ["terraform_data", "iterative_task"],
+            marks=pytest.mark.skipif(
+                not shutil.which("terraform"), reason="put `terraform` on the PATH to compare"
+            ),
+        ),
     ],
 )
 def test_a_quick_run_prints_its_table(name: str, rows: list[str]) -> None:
