@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simcloud.machines import cgroups, checks, kernel, python
+from tests.simcloud.machines import cgroups, checks, kernel, python, traces
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.plan import DENIED
 from tests.simcloud.machines.running import RunningMachine
@@ -409,6 +409,16 @@ def test_a_closed_host_boots_nothing(host: Host) -> None:
     host.close()
     with pytest.raises(MachineError, match="closed"):
         host.boot(MachineSpec("i-2"))
+
+
+def test_a_host_that_is_closed_while_it_boots_leaves_nothing(host: Host) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        boots = [pool.submit(host.boot, MachineSpec(f"i-{number}")) for number in range(3)]
+        until(lambda: any("process" in line for line in traces.found()))
+        host.close()
+        assert not any("process" in line for line in traces.found())
+        for boot in boots:
+            assert boot.exception() or not boot.result().alive
 
 
 def test_ten_machines_at_once(host: Host) -> None:

@@ -43,9 +43,10 @@ class Host:
         self.name = leftovers.new_name()
         self._interpreter = interpreter
         self._folder = parent / self.name
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._serial = itertools.count(1)
         self._machines: list[RunningMachine] = []
+        self._booting = 0
         self._closed = False
         self._folder.mkdir(mode=0o700)
         try:
@@ -79,6 +80,30 @@ class Host:
             if self._closed:
                 raise MachineError(f"machine {spec.id} was not booted: the host is closed")
             number = next(self._serial)
+            self._booting += 1
+        machine = None
+        try:
+            machine = self._boot(spec, number)
+        finally:
+            with self._lock:
+                self._booting -= 1
+                self._machines += [machine] if machine else []
+                self._lock.notify_all()
+        return machine
+
+    def close(self) -> None:
+        """Kill all machines and remove all that there was of them."""
+        with self._lock:
+            self._closed = True
+            self._lock.wait_for(lambda: not self._booting)
+        machines = self.machines
+        for machine in machines:
+            machine.abandon()
+        for machine in machines:
+            machine.settle()
+        leftovers.remove_folder(self._folder)
+
+    def _boot(self, spec: MachineSpec, number: int) -> RunningMachine:
         address = f"10.83.{number // 250}.{number % 250 + 1}"
         folder = self._folder / str(number)
         _lay_out(folder, spec, address)
@@ -96,25 +121,7 @@ class Host:
             )
             machine = RunningMachine(spec, address, _launch(plan, undo))
             undo.pop_all()
-        with self._lock:
-            self._machines.append(machine)
-            closed = self._closed
-        if closed:
-            machine.abandon()
-            machine.settle()
-            raise MachineError(f"machine {spec.id} was not booted: the host was closed")
         return machine
-
-    def close(self) -> None:
-        """Kill all machines and remove all that there was of them."""
-        with self._lock:
-            self._closed = True
-        machines = self.machines
-        for machine in machines:
-            machine.abandon()
-        for machine in machines:
-            machine.settle()
-        leftovers.remove_folder(self._folder)
 
 
 def _lay_out(folder: Path, spec: MachineSpec, address: str) -> None:
