@@ -41,8 +41,8 @@ _FROM_ETC = (
     "alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "dbus-1",
     "debian_version", "host.conf", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
     "localtime", "login.defs", "lsb-release", "mime.types", "os-release", "pam.conf", "pam.d",
-    "profile", "protocols", "python3", "security", "services", "shells", "skel", "ssl/certs",
-    "ssl/openssl.cnf", "timezone",
+    "profile", "protocols", "python3", "security", "services", "shells", "skel",
+    "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf", "timezone",
 )  # fmt: skip
 _OF_LOCAL = ("bin", "etc", "games", "include", "lib", "sbin", "share", "src")
 _FIRST_PERSON = 1000

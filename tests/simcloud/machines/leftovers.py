@@ -1,7 +1,7 @@
 """Names that tell which process something belongs to, and removing what dead ones left.
 
-Machines do not outlive the process that booted them, see `launcher`. Their folders, their groups
-and a mount may, if it was killed.
+Machines do not outlive the process that booted them, see `launcher`. Their folders, mounts
+and control groups may, if it was killed.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ class MachineSpec:
     hostname: str = ""  # the id, unless said
     on_end: Callable[[RunningMachine], None] | None = None
     """Called once, in a thread of the machine, when nothing of it runs any more. It may boot other
-    machines, which a host that was closed since refuses with a MachineError. It is not called for machines that were alive when the host was closed."""
+    machines; a host that was closed since refuses them with a MachineError. It is not called for
+    machines that were alive when the host was closed."""
 
 
 class Process(NamedTuple):
