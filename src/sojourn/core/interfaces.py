@@ -54,7 +54,12 @@ class LogCursor(Protocol):
 
 
 class Resource(Protocol):
-    """One thing made in a cloud for a task. Constructors do no I/O."""
+    """One thing made in a cloud for a task. Constructors do no I/O.
+
+    Neighbours of the same `stage` do not need each other: they are made at the same time.
+    """
+
+    stage: int
 
     @property
     def title(self) -> str:
@@ -148,7 +153,10 @@ class Cloud(Protocol):
         """Refuse, before anything is made, what cannot run here; yields notes for the user."""
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
-        """Pure; in the order of creation, the scaler last. `task` is None when deleting."""
+        """Pure; in the order of creation: the store first, the scaler last.
+
+        `task` is None when it is not known, as when deleting.
+        """
 
     def scaler(self, id: TaskId) -> Scaler:
         """The scaler of a task, whether or not it exists."""

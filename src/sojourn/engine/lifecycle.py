@@ -8,11 +8,14 @@ the last to come and the first to go.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.task import Storage
 from sojourn.engine.check import check_storage, local_workdir
+from sojourn.engine.parallel import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud, Ignore, Resource, Scaler
+    from sojourn.core.interfaces import Cloud, Data, Ignore, Resource, Scaler
     from sojourn.core.status import RankRecord
     from sojourn.core.task import Task
 
@@ -66,7 +69,7 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     """
     check(ctx, cloud, launch.task)
     resources = cloud.resources(launch.id, launch.task)
-    existed = any(resource.read(ctx) for resource in resources)
+    existed = _any_there(ctx, resources)
     try:
         _make(ctx, cloud, launch, resources)
     except Conflict as error:
@@ -84,27 +87,45 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
 
 
 def _make(ctx: Context, cloud: Cloud, launch: Launch, resources: Sequence[Resource]) -> None:
-    *others, last = resources
-    for resource in others:
-        with ctx.step(f"Creating {resource.title}"):
-            resource.create(ctx)
+    store, *others, scaler = resources
+    _create_one(ctx, store)
     data = cloud.data(launch.id)
-    task = launch.task
     with ctx.step("Storing the task"):
-        data.save(ctx, task, launch.environment)
-    records = data.records(ctx, task.parallelism)
+        data.save(ctx, launch.task, launch.environment)
+    records = data.records(ctx, launch.task.parallelism)
+    # The upload may take long, and needs nothing but the store.
+    upload = partial(_upload, ctx, data, launch, records)
+    together([upload, partial(_create_all, ctx, others)] if others else [upload])
+    _create_one(ctx, scaler)
+    with ctx.step("Starting machines"):
+        _ensure_started(ctx, cloud.scaler(launch.id), records)
+
+
+def _create_all(ctx: Context, resources: Sequence[Resource]) -> None:
+    for stage in _stages(resources):
+        together([partial(_create_one, ctx, resource) for resource in stage])
+
+
+def _create_one(ctx: Context, resource: Resource) -> None:
+    with ctx.step(f"Creating {resource.title}"):
+        resource.create(ctx)
+
+
+def _stages(resources: Sequence[Resource]) -> list[list[Resource]]:
+    """Those that do not need each other, together, in the order of creation."""
+    return [list(stage) for _, stage in groupby(resources, key=lambda resource: resource.stage)]
+
+
+def _upload(ctx: Context, data: Data, launch: Launch, records: Sequence[RankRecord]) -> None:
     if any(record.attempt for record in records):
         ctx.note(
             f"{launch.id} is there already and goes on as it is: nothing is uploaded. "
             "Delete it first for a new run."
         )
-    elif task.storage.workdir:
+    elif launch.task.storage.workdir:
         with ctx.step("Uploading workdir"):
-            data.push(ctx, local_workdir(task.storage), task.filters(), launch.ignore)
-    with ctx.step(f"Creating {last.title}"):
-        last.create(ctx)
-    with ctx.step("Starting machines"):
-        _ensure_started(ctx, cloud.scaler(launch.id), records)
+            workdir = local_workdir(launch.task.storage)
+            data.push(ctx, workdir, launch.task.filters(), launch.ignore)
 
 
 def _with_leftovers(hint: str, left: list[str], id: TaskId) -> str:
@@ -115,21 +136,34 @@ def _with_leftovers(hint: str, left: list[str], id: TaskId) -> str:
 def _remove(ctx: Context, resources: Sequence[Resource]) -> list[str]:
     """Remove what it can; returns the titles of what is left."""
     left = []
-    for resource in reversed(resources):
-        try:
-            if resource.read(ctx):
-                with ctx.step(f"Removing {resource.title}"):
-                    resource.delete(ctx)
-            else:
-                resource.delete(ctx)
-        except (SojournError, OSError):
-            left.append(resource.title)
+    for stage in reversed(_stages(resources)):
+        removed = together([partial(_try_to_remove, ctx, resource) for resource in stage])
+        left += [resource.title for resource, gone in zip(stage, removed, strict=True) if not gone]
     return left
+
+
+def _try_to_remove(ctx: Context, resource: Resource) -> bool:
+    try:
+        if resource.read(ctx):
+            with ctx.step(f"Removing {resource.title}"):
+                resource.delete(ctx)
+        else:
+            resource.delete(ctx)
+    except (SojournError, OSError):
+        return False
+    return True
 
 
 def exists(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
     """Whether anything of a task is there."""
-    return any(resource.read(ctx) for resource in cloud.resources(id, None))
+    return _any_there(ctx, cloud.resources(id, None))
+
+
+def _any_there(ctx: Context, resources: Sequence[Resource]) -> bool:
+    return any(
+        any(together([partial(resource.read, ctx) for resource in stage]))
+        for stage in _stages(resources)
+    )
 
 
 def stop(ctx: Context, cloud: Cloud, id: TaskId) -> None:
@@ -234,12 +268,16 @@ def delete(
         _stop_for_good(ctx, cloud.scaler(id), force)
         if fetch:
             _fetch(ctx, cloud, id, into, output, force)
-        for resource in reversed(cloud.resources(id, None)):
-            with ctx.step(f"Removing {resource.title}"):
-                resource.delete(ctx)
+        for stage in reversed(_stages(cloud.resources(id, None))):
+            together([partial(_remove_one, ctx, resource) for resource in stage])
     except Cancelled as error:
         error.hint = f"Not all of it is removed; go on with: sojourn delete {id}"
         raise
+
+
+def _remove_one(ctx: Context, resource: Resource) -> None:
+    with ctx.step(f"Removing {resource.title}"):
+        resource.delete(ctx)
 
 
 def _stop_for_good(ctx: Context, scaler: Scaler, force: bool) -> None:

@@ -21,6 +21,8 @@ _TRIES = 10
 class StoreFolder:
     """The folder that is the task's store; for its owner's eyes only."""
 
+    stage = 0
+
     def __init__(self, folder: Path, root: Path) -> None:
         self._folder = folder
         self._root = root

@@ -34,6 +34,8 @@ _ENDS_WITHIN = 60.0  # seconds that a supervisor without machines to keep has to
 class LocalScaler:
     """Keeps machines alive by a detached supervisor, which any command may have to restart."""
 
+    stage = 1
+
     def __init__(
         self,
         folders: TaskFolders,

@@ -1,0 +1,82 @@
+"""The user's account: sessions, clients and calls. Nothing is asked before it is needed."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.aws.errors import code_of, translated
+from sojourn.core.errors import MissingDependency
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Account"]
+
+_CONNECT_WITHIN = 10  # seconds
+_ANSWER_WITHIN = 60
+_TRIES = 8  # boto waits longer before each, as AWS asks for
+
+
+class Account:
+    """Makes clients for services and regions, each once."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def session(self) -> Any:
+        """boto3's session: profiles, SSO, roles and variables, as everybody knows them."""
+        try:
+            import boto3
+        except ImportError as error:
+            raise MissingDependency(
+                "aws", "AWS needs boto3, which is not installed"
+            ) from error
+        with translated("AWS"):
+            return boto3.Session()
+
+    def client(self, service: str, region: str) -> Any:
+        """A client; threads may share it."""
+        with self._lock:  # sessions are not made for many threads
+            key = (service, region)
+            if key not in self._clients:
+                self._clients[key] = self._make_client(service, region)
+            return self._clients[key]
+
+    def _make_client(self, service: str, region: str) -> Any:
+        session = self.session
+        from botocore.config import Config
+
+        config = Config(
+            connect_timeout=_CONNECT_WITHIN,
+            read_timeout=_ANSWER_WITHIN,
+            retries={"mode": "standard", "total_max_attempts": _TRIES},
+            user_agent_extra="sojourn",
+        )
+        with translated(f"AWS {service}"):
+            return session.client(service, region_name=region, config=config)
+
+    def call(self, what: str, service: str, region: str, operation: str, **arguments: Any) -> Any:
+        """Carry out an operation; `what` is what the user knows it by."""
+        client = self.client(service, region)
+        with translated(what, lambda text: self._decoded(text, region)):
+            return getattr(client, operation)(**arguments)
+
+    def pages(
+        self, what: str, service: str, region: str, operation: str, **arguments: Any
+    ) -> Iterator[Any]:
+        """All pages of an answer."""
+        client = self.client(service, region)
+        with translated(what, lambda text: self._decoded(text, region)):
+            yield from client.get_paginator(operation).paginate(**arguments)
+
+    def _decoded(self, text: str, region: str) -> str:
+        """What AWS encoded in a refusal, if we may know it."""
+        try:
+            answer = self.client("sts", region).decode_authorization_message(EncodedMessage=text)
+            return str(answer["DecodedMessage"])
+        except Exception as error:
+            return f"[encoded; sts:DecodeAuthorizationMessage would tell more: {code_of(error)}]"

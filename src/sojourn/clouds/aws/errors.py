@@ -1,0 +1,159 @@
+"""What AWS calls its errors, and what we call them: boto's exceptions stop here."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sojourn.core.errors import (
+    AuthError,
+    CapacityError,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    QuotaError,
+    SojournError,
+    Transient,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["ABSENT", "code_of", "ignoring", "translated"]
+
+# What "it is not there" is called, by service.
+ABSENT = frozenset(
+    {
+        "404",
+        "InvalidGroup.NotFound",
+        "InvalidKeyPair.NotFound",
+        "InvalidLaunchTemplateId.NotFound",
+        "InvalidLaunchTemplateName.NotFoundException",
+        "NoSuchBucket",
+        "NoSuchEntity",
+        "NoSuchKey",
+        "NotFound",
+    }
+)
+_LOGIN = frozenset(
+    {
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+_LATER = frozenset(
+    {
+        "InternalError",
+        "InternalFailure",
+        "OperationAborted",
+        "PriorRequestNotComplete",
+        "RequestLimitExceeded",
+        "ResourceContention",
+        "ResourceInUse",
+        "ScalingActivityInProgress",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "Unavailable",
+    }
+)
+_QUOTA = frozenset(
+    {
+        "InstanceLimitExceeded",
+        "KeyPairLimitExceeded",
+        "LimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "SecurityGroupLimitExceeded",
+        "TooManyBuckets",
+        "VcpuLimitExceeded",
+    }
+)
+_TAKEN = frozenset({"BucketAlreadyExists"})
+_NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "SpotMaxPriceTooLow"})
+
+_LOGIN_HINT = (
+    "Log in (`aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
+    "`sojourn doctor` shows who you are."
+)
+_ENCODED = re.compile(r"Encoded authorization failure message: (?P<text>[\w-]+)")
+_ACTION = re.compile(r"perform: (?P<action>[\w-]+:\w+)")
+
+
+def code_of(error: BaseException) -> str:
+    """AWS's own name of an error; empty if it is none of AWS's."""
+    response: Any = getattr(error, "response", None)
+    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+
+
+@contextmanager
+def ignoring(*codes: str) -> Iterator[None]:
+    """Go on if AWS answers with one of these."""
+    try:
+        yield
+    except Exception as error:
+        if code_of(error) not in codes:
+            raise
+
+
+@contextmanager
+def translated(what: str, decode: Callable[[str], str] | None = None) -> Iterator[None]:
+    """Let boto's exceptions out as ours. `decode` reads what AWS encodes in a refusal."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        raise _ours(error, what, decode) from error
+    except BotoCoreError as error:
+        raise _unreachable(error, what) from error
+
+
+def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> SojournError:
+    code = code_of(error)
+    message = f"{what}: {error.response['Error'].get('Message', code)} ({code})"
+    if code in ABSENT:
+        return NotFound(message)
+    if code in _DENIED:
+        return _denied(message, decode)
+    if code in _LOGIN:
+        return AuthError(message, hint=_LOGIN_HINT)
+    if code in _LATER or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 503:
+        return Transient(message, hint="Try again; it continues where it was.")
+    if code in _QUOTA:
+        return QuotaError(message, hint="Ask for more in Service Quotas, or delete what is unused.")
+    if code in _NO_CAPACITY:
+        return CapacityError(message, hint="Wait, or choose another machine or region.")
+    if code in _TAKEN:
+        return Conflict(message, hint="Somebody else has a bucket of this name: choose another.")
+    if code.startswith(("Invalid", "Malformed", "Validation", "MissingParameter")):
+        return InvalidInput(what, message)
+    return SojournError(message)
+
+
+def _denied(message: str, decode: Callable[[str], str] | None) -> AuthError:
+    encoded = _ENCODED.search(message)
+    if encoded and decode:
+        message = message.replace(encoded["text"], decode(encoded["text"]))
+    action = _ACTION.search(message)
+    allow = f"Allow {action['action']}" if action else "Allow it"
+    return AuthError(message, hint=f"{allow}: docs/aws.md has the whole policy.")
+
+
+def _unreachable(error: Any, what: str) -> SojournError:
+    name = type(error).__name__
+    if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
+        return AuthError(f"{what}: {error}", hint=_LOGIN_HINT)
+    if name in ("ProfileNotFound", "NoRegionError", "InvalidRegionError"):
+        return AuthError(f"{what}: {error}", hint="See ~/.aws/config and AWS_PROFILE.")
+    if "SSO" in name or "Token" in name:
+        return AuthError(f"{what}: {error}", hint="Log in: aws sso login")
+    return Transient(f"{what}: {error}", hint="Check the network, and try again.")

@@ -1,0 +1,59 @@
+"""Regions and machine types by their common names."""
+
+from __future__ import annotations
+
+import re
+
+from sojourn.core.errors import InvalidInput
+
+__all__ = ["HOME_REGIONS", "instance_type", "region"]
+
+_REGIONS = {
+    "us-west": "us-west-1",
+    "us-east": "us-east-1",
+    "eu-north": "eu-north-1",
+    "eu-west": "eu-west-1",
+}
+HOME_REGIONS = tuple(_REGIONS.values())
+
+_TYPES = {
+    "s": "t2.micro",
+    "m": "m5.2xlarge",
+    "l": "m5.8xlarge",
+    "xl": "m5.16xlarge",
+    "m+t4": "g4dn.xlarge",
+    "m+k80": "p2.xlarge",
+    "l+k80": "p2.8xlarge",
+    "xl+k80": "p2.16xlarge",
+    "m+v100": "p3.2xlarge",
+    "l+v100": "p3.8xlarge",
+    "xl+v100": "p3.16xlarge",
+}
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
+
+
+def region(name: str) -> str:
+    """AWS's name of a region."""
+    if name in _REGIONS:
+        return _REGIONS[name]
+    if not _REGION.fullmatch(name):
+        raise InvalidInput(
+            "region",
+            f"{name!r} is no region of AWS; give one such as us-east-1, or any of: "
+            f"{', '.join(_REGIONS)}",
+        )
+    return name
+
+
+def instance_type(name: str) -> str:
+    """AWS's name of a machine type."""
+    if name in _TYPES:
+        return _TYPES[name]
+    if not _TYPE.fullmatch(name):
+        raise InvalidInput(
+            "machine",
+            f"{name!r} is no machine type of AWS; give one such as g4dn.xlarge, or any of: "
+            f"{', '.join(_TYPES)}",
+        )
+    return name
