@@ -32,9 +32,7 @@ class Account:
         try:
             import boto3
         except ImportError as error:
-            raise MissingDependency(
-                "aws", "AWS needs boto3, which is not installed"
-            ) from error
+            raise MissingDependency("aws", "AWS needs boto3, which is not installed") from error
         with translated("AWS"):
             return boto3.Session()
 

@@ -1,0 +1,98 @@
+"""The agent's luggage: a zip with all it needs, for each Python that a machine may have.
+
+A machine has no internet access, so what it needs travels by way of the store. Wheels are fetched
+once, by pip with the user's own settings, and kept in CACHE/sojourn/wheels, where CACHE is
+$XDG_CACHE_HOME or ~/.cache.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import sojourn
+from sojourn.core.errors import MissingDependency, Transient
+
+__all__ = ["PYTHONS", "bundle"]
+
+PYTHONS = ("310", "311", "312", "313")
+_WHEELS = ("blake3", "obstore")
+_PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
+_OURS = ("agent", "core", "storage", "clouds/aws/onboard")  # and the packages they are in
+_MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
+
+
+def bundle(python: str, architecture: str) -> bytes:
+    """The zip for a Python such as "312" on "x86_64" or "aarch64"."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as target:
+        for wheel in _wheels(python, architecture):
+            _add_wheel(target, wheel)
+        for path, data in _ours():
+            target.writestr(zipfile.ZipInfo(path, _MOMENT), data)
+    return buffer.getvalue()
+
+
+def _add_wheel(target: zipfile.ZipFile, wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as source:
+        for name in sorted(source.namelist()):
+            if not name.endswith("/"):
+                target.writestr(zipfile.ZipInfo(name, _MOMENT), source.read(name))
+
+
+def _ours() -> list[tuple[str, bytes]]:
+    root = Path(sojourn.__file__).parent
+    packages = [root, root / "clouds", root / "clouds" / "aws"]
+    files = [package / "__init__.py" for package in packages]
+    for folder in _OURS:
+        files += sorted((root / folder).rglob("*.py"))
+    return [(f"sojourn/{path.relative_to(root).as_posix()}", path.read_bytes()) for path in files]
+
+
+@cache
+def _wheels(python: str, architecture: str) -> list[Path]:
+    folder = _cache() / f"{architecture}-{python}"
+    found = _in(folder)
+    if len(found) < len(_WHEELS):
+        _fetch(python, architecture, folder)
+        found = _in(folder)
+    return found
+
+
+def _in(folder: Path) -> list[Path]:
+    return [wheel for name in _WHEELS for wheel in sorted(folder.glob(f"{name}-*.whl"))[-1:]]
+
+
+def _fetch(python: str, architecture: str, folder: Path) -> None:
+    platforms = [f"--platform={name}_{architecture}" for name in _PLATFORMS]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
+            *("--only-binary=:all:", f"--python-version={python}", *platforms),
+            *("--dest", str(folder), *_WHEELS),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "No module named pip" in done.stderr:
+        raise MissingDependency(
+            "", f"{sys.executable} has no pip, which fetches what machines need"
+        )
+    if done.returncode:
+        raise Transient(
+            f"The wheels for Python {python} on {architecture} could not be fetched: "
+            f"{done.stderr.strip()[-500:]}",
+            hint="Check pip's settings and the network.",
+        )
+
+
+def _cache() -> Path:
+    value = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(value) if os.path.isabs(value) else Path.home() / ".cache"
+    return base / "sojourn" / "wheels"

@@ -1,0 +1,86 @@
+"""AWS as a list of resources."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.aws.locate import Places
+from sojourn.clouds.aws.machines import Offers
+from sojourn.core.errors import InvalidInput
+from sojourn.core.interfaces import Data, Features, Resource, Scaler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sojourn.clouds.aws.account import Account
+    from sojourn.clouds.aws.resources import Site
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+
+__all__ = ["AwsCloud"]
+
+_PROFILE = re.compile(r"arn:aws[\w-]*:iam::\d*:instance-profile/.+")
+
+
+class AwsCloud:
+    """Tasks in the user's account."""
+
+    name = "aws"
+    features = Features(interrupt=False, poll=5.0)
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._places = Places(account)
+        self._offers = Offers(account)
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        given = task.permission_set
+        if given and not _PROFILE.fullmatch(given):
+            raise InvalidInput(
+                "permission_set",
+                f"{given!r} is no instance profile; give its ARN, such as "
+                "arn:aws:iam::123456789012:instance-profile/name",
+            )
+        self._offers.find(task)
+        return ()
+
+    def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
+        from sojourn.clouds.aws import resources
+        from sojourn.clouds.aws.scaler import LaunchTemplate
+
+        site = self._site(id, task)
+        contained = task is not None and bool(task.storage.container)
+        own = resources.Folder(site) if contained else resources.Bucket(site)
+        role = () if task is not None and task.permission_set else (resources.Role(site),)
+        return (
+            own,
+            *role,
+            resources.SecurityGroup(site),
+            resources.KeyPair(site),
+            resources.AgentFiles(site),
+            LaunchTemplate(site),
+            self.scaler(id) if task is None else self._scaler(site),
+        )
+
+    def scaler(self, id: TaskId) -> Scaler:
+        return self._scaler(self._site(id, None))
+
+    def _scaler(self, site: Site) -> Scaler:
+        from sojourn.clouds.aws.scaler import AwsScaler
+
+        return AwsScaler(site)
+
+    def data(self, id: TaskId) -> Data:
+        from sojourn.storage.data import StoreData
+
+        return StoreData(self._site(id, None).store)
+
+    def tasks(self, ctx: Context) -> Iterator[TaskId]:
+        yield from sorted(self._places.tasks())
+
+    def _site(self, id: TaskId, task: Task | None) -> Site:
+        from sojourn.clouds.aws.resources import Site
+
+        return Site(self._account, self._places, self._offers, id, task)

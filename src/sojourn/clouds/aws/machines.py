@@ -1,0 +1,179 @@
+"""What a region offers for a task: the image, the type's architecture, the subnets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.aws.places import instance_type, region
+from sojourn.core.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from sojourn.clouds.aws.account import Account
+    from sojourn.core.task import Task
+
+__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image"]
+
+
+@dataclass(frozen=True)
+class ImageName:
+    """How a user names an image; `*` is any."""
+
+    user: str
+    owner: str
+    architecture: str
+    name: str
+
+
+_GENERIC = {
+    "ubuntu": ImageName(
+        "ubuntu", "099720109477", "*", "ubuntu/images/hvm-ssd*/ubuntu-noble-24.04-*-server-*"
+    ),
+    "nvidia": ImageName(
+        "ubuntu", "amazon", "*", "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *"
+    ),
+}
+_FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
+_GONE = ("p2.",)  # K80s: withdrawn
+_INSTEAD = "use m+t4 or m+v100 instead"
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that exists."""
+
+    id: str
+    architecture: str
+    root_device: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """All that has to be found out before a task can be created."""
+
+    region: str
+    type: str
+    image: Image
+    vpc: str
+    subnets: tuple[str, ...]
+
+
+def parse_image(text: str) -> ImageName:
+    """Read an image's name as users write it."""
+    if text in _GENERIC:
+        return _GENERIC[text]
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise InvalidInput(
+            "image",
+            f"{text!r} is no image; give {{user}}@{{owner}}:{{architecture}}:{{name}}, or any of: "
+            f"{', '.join(_GENERIC)}",
+        )
+    return ImageName(**found.groupdict())
+
+
+class Offers:
+    """Finds out, and remembers for the length of a command."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._known: dict[tuple[str, str, str], Offer] = {}
+
+    def find(self, task: Task) -> Offer:
+        """What the task needs; refuses what is not there."""
+        key = (region(task.region), instance_type(task.machine), task.image)
+        if key not in self._known:
+            self._known[key] = self._find(*key)
+        return self._known[key]
+
+    def _find(self, region: str, type: str, image: str) -> Offer:
+        wanted = parse_image(image)
+        vpc = self._default_vpc(region)
+        architecture = self._architecture(region, type)
+        subnets = self._subnets(region, vpc, type)
+        if wanted.architecture == "*":
+            wanted = replace(wanted, architecture=architecture)
+        if wanted.architecture != architecture:
+            raise InvalidInput(
+                "image", f"{image!r} is for {wanted.architecture}, and {type} is {architecture}"
+            )
+        return Offer(region, type, self._newest(region, wanted), vpc, subnets)
+
+    def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
+        return self._account.call(what, "ec2", region, operation, **arguments)
+
+    def _default_vpc(self, region: str) -> str:
+        found = self._ec2(
+            "the default network", region, "describe_vpcs", Filters=_is("is-default", "true")
+        )
+        if not found["Vpcs"]:
+            raise NotFound(
+                f"There is no default VPC in {region}",
+                hint=f"Make one: aws ec2 create-default-vpc --region {region}",
+            )
+        return str(found["Vpcs"][0]["VpcId"])
+
+    def _architecture(self, region: str, type: str) -> str:
+        try:
+            found = self._ec2("machine", region, "describe_instance_types", InstanceTypes=[type])
+        except InvalidInput as error:
+            raise _no_such_type(type, region) from error
+        supported = found["InstanceTypes"][0]["ProcessorInfo"]["SupportedArchitectures"]
+        return "arm64" if "arm64" in supported else "x86_64"
+
+    def _subnets(self, region: str, vpc: str, type: str) -> tuple[str, ...]:
+        offered = self._ec2(
+            "machine",
+            region,
+            "describe_instance_type_offerings",
+            LocationType="availability-zone",
+            Filters=_is("instance-type", type),
+        )
+        zones = {offer["Location"] for offer in offered["InstanceTypeOfferings"]}
+        if not zones:
+            raise _no_such_type(type, region)
+        found = self._ec2("subnets", region, "describe_subnets", Filters=_is("vpc-id", vpc))
+        subnets = sorted(
+            (subnet["AvailabilityZone"], subnet["SubnetId"])
+            for subnet in found["Subnets"]
+            if subnet["AvailabilityZone"] in zones
+        )
+        if not subnets:
+            raise NotFound(
+                f"No subnet of the default VPC is in a zone that has {type}",
+                hint=f"Zones that have it: {', '.join(sorted(zones))}. Add a default subnet there: "
+                "aws ec2 create-default-subnet",
+            )
+        return tuple(subnet for _, subnet in subnets)
+
+    def _newest(self, region: str, wanted: ImageName) -> Image:
+        arguments: dict[str, Any] = {} if wanted.owner == "*" else {"Owners": [wanted.owner]}
+        found = self._ec2(
+            "image",
+            region,
+            "describe_images",
+            Filters=[
+                *_is("name", wanted.name),
+                *_is("architecture", wanted.architecture),
+                *_is("state", "available"),
+            ],
+            **arguments,
+        )
+        if not found["Images"]:
+            raise InvalidInput(
+                "image",
+                f"there is no image {wanted.name!r} of {wanted.owner} for {wanted.architecture} "
+                f"in {region}",
+            )
+        image = max(found["Images"], key=lambda image: image["CreationDate"])
+        return Image(image["ImageId"], image["Architecture"], image["RootDeviceName"])
+
+
+def _is(name: str, value: str) -> list[dict[str, Any]]:
+    return [{"Name": name, "Values": [value]}]
+
+
+def _no_such_type(type: str, region: str) -> InvalidInput:
+    more = f": K80s were withdrawn, {_INSTEAD}" if type.startswith(_GONE) else ""
+    return InvalidInput("machine", f"{region} has no {type}{more}")

@@ -1,0 +1,76 @@
+"""The first minute of a machine: fetch the agent, and start it as a unit of systemd.
+
+It comes with the user-data. Nothing is installed yet, so it needs Python and systemd alone.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from sojourn.clouds.aws.onboard import metadata, signing
+
+__all__ = ["boot"]
+
+_FOLDER = Path("/opt/sojourn")
+_UNIT = Path("/run/systemd/system/sojourn.service")
+_TRIES = 60  # a new role may not be known everywhere yet
+_PAUSE = 5.0
+_UNIT_TEXT = """\
+[Unit]
+Description=Sojourn
+[Service]
+Environment=PYTHONPATH={folder}/lib HOME=/root
+WorkingDirectory={folder}
+ExecStart={python} -m sojourn.clouds.aws.onboard.life {folder}/settings.json
+KillMode=mixed
+TimeoutStopSec=600
+Restart=on-failure
+RestartSec=5
+"""
+
+
+def boot(settings: dict[str, Any]) -> None:
+    """Until the agent runs, or the tries are over."""
+    content = _patiently(settings)
+    _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+    zipfile.ZipFile(io.BytesIO(content)).extractall(_FOLDER / "lib")
+    (_FOLDER / "settings.json").write_text(json.dumps(settings))
+    _UNIT.parent.mkdir(parents=True, exist_ok=True)
+    _UNIT.write_text(_UNIT_TEXT.format(folder=_FOLDER, python=sys.executable))
+    subprocess.run(["systemctl", "daemon-reload"], check=True)
+    subprocess.run(["systemctl", "start", "sojourn.service"], check=True)
+
+
+def _patiently(settings: dict[str, Any]) -> bytes:
+    name = f"agent-{platform.machine()}-{sys.version_info[0]}{sys.version_info[1]}.zip"
+    for left in reversed(range(_TRIES)):
+        try:
+            return _fetched(settings, name)
+        except OSError as error:
+            _say(f"{name} cannot be fetched: {error}")
+            if not left:
+                raise
+            time.sleep(_PAUSE)
+    raise AssertionError("unreachable")
+
+
+def _fetched(settings: dict[str, Any], name: str) -> bytes:
+    keys = metadata.credentials()
+    request = signing.signed("GET", settings["boot"] + name, "s3", settings["bucket_region"], keys)
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        content: bytes = answer.read()
+    return content
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"sojourn: {text}\n")
+    sys.stdout.flush()

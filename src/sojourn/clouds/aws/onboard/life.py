@@ -1,0 +1,146 @@
+"""The life of an EC2 machine: the agent, notices for it, and the way out of the group."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from sojourn.agent.background import aside, say
+from sojourn.agent.config import GONE, RANK_ENDED, Config
+from sojourn.clouds.aws.onboard import metadata, signing
+
+_NOTICE_EVERY = 2.0  # seconds; a spot notice comes two minutes before the end
+_TRIES = 10
+_SPOT = "/meta-data/spot/instance-action"
+_REBALANCE = "/meta-data/events/recommendations/rebalance"
+_LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
+_DISK = "/opt/sojourn/disk"
+
+
+def main() -> int:
+    """Run the agent until its rank has ended or the machine goes; then leave the group."""
+    group = Group(json.loads(Path(sys.argv[1]).read_text()))
+    group.put_off_deadline()
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "sojourn.agent", "-"], stdin=subprocess.PIPE, text=True
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.terminate())
+    _tell(agent, group.config())
+    aside("notices", lambda: _watch(agent))
+    code = agent.wait()
+    if code in (RANK_ENDED, GONE):
+        group.leave(for_good=code == RANK_ENDED)
+        return 0
+    return 1  # systemd starts it again
+
+
+def _tell(agent: subprocess.Popen[str], config: Config) -> None:
+    if agent.stdin:
+        with agent.stdin:
+            agent.stdin.write(config.text())
+
+
+def _watch(agent: subprocess.Popen[str]) -> None:
+    """Hand notices of the cloud on to the agent."""
+    moving = False
+    while agent.poll() is None:
+        try:
+            token = metadata.token()
+            reason = _notice(token)
+            if reason:
+                say(f"notice: {reason}")
+                agent.terminate()
+                return
+            if not moving and metadata.get(_REBALANCE, token):
+                moving = True
+                say("the cloud expects to take this machine back, and recommends to move")
+        except OSError as error:
+            say(f"the metadata service does not answer: {error}")
+        time.sleep(_NOTICE_EVERY)
+
+
+def _notice(token: str) -> str:
+    if metadata.get(_SPOT, token):
+        return "the spot market takes this machine back"
+    if metadata.get(_LIFECYCLE, token) == "Terminated":
+        return "the group takes this machine away"
+    return ""
+
+
+class Group:
+    """This machine's group, as far as its role lets it do anything with it."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        found = metadata.get("/meta-data/instance-id", metadata.token())
+        if not found:
+            raise OSError("the metadata service does not tell which machine this is")
+        self._machine = found
+
+    def config(self) -> Config:
+        """What the agent has to know."""
+        return Config(
+            store=self._settings["store"],
+            store_options=self._settings["store_options"],
+            machine=self._machine,
+            folder=_DISK,
+            ttl=self._settings["ttl"],
+            grace=self._settings["grace"],
+        )
+
+    def leave(self, *, for_good: bool) -> None:
+        """Take this machine, alone, out of the group; otherwise another one comes."""
+        self._call(
+            "TerminateInstanceInAutoScalingGroup",
+            InstanceId=self._machine,
+            ShouldDecrementDesiredCapacity="true" if for_good else "false",
+        )
+
+    def put_off_deadline(self) -> None:
+        """The time of the task starts anew with every machine."""
+        deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings["minutes"])
+        self._call(
+            "PutScheduledUpdateGroupAction",
+            AutoScalingGroupName=self._settings["id"],
+            ScheduledActionName=self._settings["deadline"],
+            StartTime=deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            DesiredCapacity="0",
+        )
+
+    def _call(self, action: str, **form: str) -> None:
+        """Without success in the end: the machine's own timer and the group's remain."""
+        body = urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **form}).encode()
+        for attempt in range(_TRIES):
+            try:
+                with urllib.request.urlopen(self._signed(body), timeout=30):
+                    return
+            except urllib.error.HTTPError as error:
+                say(f"{action} was refused: {error.read()[:500]!r}")
+            except OSError as error:
+                say(f"{action} is not possible: {error}")
+            time.sleep(min(30, 2**attempt))
+
+    def _signed(self, body: bytes) -> urllib.request.Request:
+        return signing.signed(
+            "POST",
+            self._settings["autoscaling"],
+            "autoscaling",
+            self._settings["region"],
+            metadata.credentials(),
+            body,
+            "application/x-www-form-urlencoded; charset=utf-8",
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

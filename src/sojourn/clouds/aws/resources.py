@@ -1,0 +1,400 @@
+"""What is made in AWS for a task beside the group of its machines."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sojourn.agent.bundle import PYTHONS, bundle
+from sojourn.clouds.aws import keys, policy, store, tags
+from sojourn.clouds.aws.errors import code_of
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError, Transient
+from sojourn.storage.store import open_store
+
+if TYPE_CHECKING:
+    from sojourn.clouds.aws.account import Account
+    from sojourn.clouds.aws.locate import Place, Places
+    from sojourn.clouds.aws.machines import Offer, Offers
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+    from sojourn.storage.store import Store
+
+__all__ = ["AgentFiles", "Bucket", "Folder", "KeyPair", "Role", "SecurityGroup", "Site"]
+
+_PATIENCE = 120.0  # seconds until what was made is known everywhere
+_POLICY = "task"
+_ROLE_PATH = "/sojourn/"
+_SSH = 22
+
+
+@dataclass(frozen=True)
+class Site:
+    """A task and where it is; what all its resources share. `task` is None when it is unknown."""
+
+    account: Account
+    places: Places
+    offers: Offers
+    id: TaskId
+    task: Task | None
+
+    @property
+    def name(self) -> str:
+        return str(self.id)
+
+    @property
+    def place(self) -> Place:
+        """Where it is. Nowhere: raises NotFound."""
+        return self.places.of(self.id, self.task)
+
+    @property
+    def wanted(self) -> Task:
+        """The task, where it has to be known."""
+        if self.task is None:
+            raise ValueError("this verb needs the task")
+        return self.task
+
+    @property
+    def offer(self) -> Offer:
+        return self.offers.find(self.wanted)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return tags.tags_of(self.id, self.wanted)
+
+    def call(self, what: str, service: str, operation: str, **arguments: Any) -> Any:
+        """An operation in the task's region."""
+        return self.account.call(what, service, self.place.region, operation, **arguments)
+
+    def store(self) -> Store:
+        """The task's store, with the user's own credentials."""
+        return open_store(store.address(self.account, self.place))
+
+
+class _Made:
+    """What resources have in common: `_find` looks for one, and what is nowhere is absent."""
+
+    stage = 1
+    kind = ""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self._site.name}"
+
+    def read(self, ctx: Context) -> bool:
+        try:
+            return self._find()
+        except NotFound:
+            return False
+
+    def _find(self) -> bool:
+        raise NotImplementedError
+
+    def _tagged(self, kind: str) -> list[dict[str, Any]]:
+        return [{"ResourceType": kind, "Tags": tags.to_list(self._site.tags)}]
+
+
+class Bucket(_Made):
+    """A bucket of the task's own."""
+
+    stage = 0
+    kind = "bucket"
+
+    def _find(self) -> bool:
+        self._call("head_bucket")
+        return True
+
+    def create(self, ctx: Context) -> None:
+        region = self._site.place.region
+        arguments: dict[str, Any] = {}
+        if region != "us-east-1":
+            arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
+        try:
+            self._call("create_bucket", **arguments)
+        except SojournError as error:
+            if code_of(error.__cause__ or error) != "BucketAlreadyOwnedByYou":
+                raise
+        _until_known(ctx, lambda: self._call("head_bucket"))
+        marks = {"TagSet": tags.to_list(self._site.tags)}
+        _until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks))
+
+    def delete(self, ctx: Context) -> None:
+        patience = ctx.within(_PATIENCE)
+        try:
+            while True:
+                _empty(patience, self._site, "")
+                try:
+                    self._call("delete_bucket")
+                    break
+                except Conflict:
+                    patience.sleep(1)  # somebody wrote to it meanwhile
+        except NotFound:
+            pass
+        self._site.places.forget(self._site.id)
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.call(self.title, "s3", operation, Bucket=self._site.name, **arguments)
+
+
+class Folder(_Made):
+    """A folder in a bucket that the user has."""
+
+    stage = 0
+    kind = "folder"
+
+    @property
+    def title(self) -> str:
+        return f"folder of {self._site.name}"
+
+    def _find(self) -> bool:
+        place = self._site.place
+        found = self._site.account.call(
+            self.title,
+            "s3",
+            place.bucket_region,
+            "list_objects_v2",
+            Bucket=place.bucket,
+            Prefix=f"{place.folder}/",
+            MaxKeys=1,
+        )
+        return bool(found.get("KeyCount"))
+
+    def create(self, ctx: Context) -> None:
+        try:
+            _ = self._site.place  # asks for the bucket
+        except NotFound as error:
+            raise InvalidInput("storage.container", error.message) from error
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            _empty(ctx, self._site, f"{self._site.place.folder}/")
+        except NotFound:
+            return
+
+
+def _empty(ctx: Context, site: Site, prefix: str) -> None:
+    """Remove all objects, in all versions, and unfinished uploads, page by page."""
+    place = site.place
+    where = {"Bucket": place.bucket, "Prefix": prefix}
+
+    def pages(operation: str) -> Any:
+        return site.account.pages("objects", "s3", place.bucket_region, operation, **where)
+
+    def call(operation: str, **arguments: Any) -> Any:
+        return site.account.call(
+            "objects", "s3", place.bucket_region, operation, Bucket=place.bucket, **arguments
+        )
+
+    for page in pages("list_object_versions"):
+        ctx.check()
+        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
+        if objects:
+            call("delete_objects", Delete={"Objects": objects, "Quiet": True})
+    for page in pages("list_multipart_uploads"):
+        for upload in page.get("Uploads", ()):
+            call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def _until_known(ctx: Context, look: Any) -> None:
+    """What was just made may be unknown elsewhere for a moment."""
+    patience = ctx.within(_PATIENCE)
+    while True:
+        try:
+            look()
+            return
+        except NotFound:
+            patience.sleep(0.5)
+
+
+class Role(_Made):
+    """What machines may do, and the profile by which they get it."""
+
+    kind = "role"
+
+    def _find(self) -> bool:
+        found = False
+        for operation, name in (
+            ("get_role", "RoleName"),
+            ("get_instance_profile", "InstanceProfileName"),
+        ):
+            try:
+                self._call(operation, **{name: self._site.name})
+                found = True
+            except NotFound:
+                continue
+        return found
+
+    def create(self, ctx: Context) -> None:
+        name, marks = self._site.name, tags.to_list(self._site.tags)
+        self._unless_there(
+            "create_role",
+            RoleName=name,
+            Path=_ROLE_PATH,
+            AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
+            Description="Machines of a Sojourn task",
+            Tags=marks,
+        )
+        allowed = policy.machine_policy(self._site.id, self._site.place)
+        self._call(
+            "put_role_policy",
+            RoleName=name,
+            PolicyName=_POLICY,
+            PolicyDocument=json.dumps(allowed),
+        )
+        self._unless_there(
+            "create_instance_profile", InstanceProfileName=name, Path=_ROLE_PATH, Tags=marks
+        )
+        profile = self._call("get_instance_profile", InstanceProfileName=name)["InstanceProfile"]
+        if not profile["Roles"]:
+            self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
+
+    def delete(self, ctx: Context) -> None:
+        name = self._site.name
+        for operation, arguments in (
+            (
+                "remove_role_from_instance_profile",
+                {"InstanceProfileName": name, "RoleName": name},
+            ),
+            ("delete_instance_profile", {"InstanceProfileName": name}),
+            ("delete_role_policy", {"RoleName": name, "PolicyName": _POLICY}),
+            ("delete_role", {"RoleName": name}),
+        ):
+            try:
+                self._call(operation, **arguments)
+            except NotFound:
+                continue
+
+    def _unless_there(self, operation: str, **arguments: Any) -> None:
+        try:
+            self._call(operation, **arguments)
+        except SojournError as error:
+            if code_of(error.__cause__ or error) != "EntityAlreadyExists":
+                raise
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.account.call(self.title, "iam", "us-east-1", operation, **arguments)
+
+
+class SecurityGroup(_Made):
+    """Lets SSH in and everything out."""
+
+    kind = "security group"
+
+    def _find(self) -> bool:
+        return bool(self._groups())
+
+    def _groups(self) -> list[Any]:
+        named = [{"Name": "group-name", "Values": [self._site.name]}]
+        return list(self._call("describe_security_groups", Filters=named)["SecurityGroups"])
+
+    def create(self, ctx: Context) -> None:
+        groups = self._groups()
+        if groups:
+            group = groups[0]["GroupId"]
+        else:
+            group = self._call(
+                "create_security_group",
+                GroupName=self._site.name,
+                Description="Sojourn",
+                VpcId=self._site.offer.vpc,
+                TagSpecifications=self._tagged("security-group"),
+            )["GroupId"]
+        rule = {
+            "IpProtocol": "tcp",
+            "FromPort": _SSH,
+            "ToPort": _SSH,
+            "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
+        }
+        try:
+            self._call("authorize_security_group_ingress", GroupId=group, IpPermissions=[rule])
+        except SojournError as error:
+            if code_of(error.__cause__ or error) != "InvalidPermission.Duplicate":
+                raise
+
+    def delete(self, ctx: Context) -> None:
+        patience = ctx.within(_PATIENCE * 5)
+        try:
+            for group in self._groups():
+                while True:
+                    try:
+                        self._call("delete_security_group", GroupId=group["GroupId"])
+                        break
+                    except Conflict:
+                        patience.sleep(2)  # the last machine has not gone yet
+        except NotFound:
+            return
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.call(self.title, "ec2", operation, **arguments)
+
+
+class KeyPair(_Made):
+    """Opens the machines to whoever can read the store's seed."""
+
+    kind = "key pair"
+
+    def _find(self) -> bool:
+        named = [{"Name": "key-name", "Values": [self._site.name]}]
+        return bool(self._call("describe_key_pairs", Filters=named)["KeyPairs"])
+
+    def create(self, ctx: Context) -> None:
+        if self._find():
+            return
+        opened = self._site.store()
+        keys.make_seed(opened)
+        pair = keys.key_pair(opened, self._site.id)
+        if pair is None:
+            raise Transient("The key's seed cannot be read yet", hint="Try again.")
+        self._call(
+            "import_key_pair",
+            KeyName=self._site.name,
+            PublicKeyMaterial=pair.public.encode(),
+            TagSpecifications=self._tagged("key-pair"),
+        )
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            self._call("delete_key_pair", KeyName=self._site.name)
+        except NotFound:
+            return
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.call(self.title, "ec2", operation, **arguments)
+
+
+class AgentFiles(_Made):
+    """The agent in the store, for each Python that an image may have; goes with the store."""
+
+    @property
+    def title(self) -> str:
+        return "agent in the store"
+
+    def _find(self) -> bool:
+        return False  # never the last thing that is left
+
+    def create(self, ctx: Context) -> None:
+        opened = self._site.store()
+        for python in PYTHONS:
+            ctx.check()
+            path = f"{BOOT}{self._name(python)}"
+            if not opened.head(path):
+                opened.put(path, bundle(python, self._architecture))
+
+    def delete(self, ctx: Context) -> None:
+        """The store goes last, and this with it."""
+
+    @cached_property
+    def _architecture(self) -> str:
+        return {"arm64": "aarch64"}.get(self._site.offer.image.architecture, "x86_64")
+
+    def _name(self, python: str) -> str:
+        return f"agent-{self._architecture}-{python}.zip"
+
+
+BOOT = "boot/"

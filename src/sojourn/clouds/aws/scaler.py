@@ -1,0 +1,270 @@
+"""The auto-scaling group of a task, and the template of its machines."""
+
+from __future__ import annotations
+
+import base64
+import math
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.aws import tags
+from sojourn.clouds.aws.errors import code_of
+from sojourn.clouds.aws.resources import BOOT, _Made
+from sojourn.clouds.aws.store import options_for_machines, url_of
+from sojourn.clouds.aws.userdata import LONGEST, user_data
+from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.events import CloudEvent
+from sojourn.core.interfaces import Machine
+
+if TYPE_CHECKING:
+    from sojourn.core.context import Context
+
+__all__ = ["AwsScaler", "LaunchTemplate"]
+
+_TTL = 60.0  # seconds of silence after which a machine counts as lost
+_GRACE = 30.0
+_STORING = 60  # minutes beyond the timeout, for a machine to store the last of its work
+_DEADLINE = "deadline"
+_ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
+_PATIENCE = 120.0
+_GONE_WITHIN = 900.0
+
+
+class LaunchTemplate(_Made):
+    """How a machine of this task is made."""
+
+    stage = 2
+    kind = "launch template"
+
+    def _find(self) -> bool:
+        named = [{"Name": "launch-template-name", "Values": [self._site.name]}]
+        return bool(self._call("describe_launch_templates", Filters=named)["LaunchTemplates"])
+
+    def create(self, ctx: Context) -> None:
+        if self._find():
+            return
+        self._call(
+            "create_launch_template",
+            LaunchTemplateName=self._site.name,
+            LaunchTemplateData=self._data(),
+            TagSpecifications=self._tagged("launch-template"),
+        )
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            self._call("delete_launch_template", LaunchTemplateName=self._site.name)
+        except NotFound:
+            return
+
+    def _data(self) -> dict[str, Any]:
+        site, offer = self._site, self._site.offer
+        data: dict[str, Any] = {
+            "ImageId": offer.image.id,
+            "InstanceType": offer.type,
+            "KeyName": site.name,
+            "SecurityGroupIds": [self._security_group()],
+            "IamInstanceProfile": self._profile(),
+            "UserData": self._user_data(),
+            "InstanceInitiatedShutdownBehavior": "terminate",
+            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+            "TagSpecifications": [
+                {"ResourceType": kind, "Tags": tags.to_list(site.tags)}
+                for kind in ("instance", "volume")
+            ],
+        }
+        if site.wanted.disk_size > 0:
+            disk = {"VolumeSize": site.wanted.disk_size, "VolumeType": "gp3", "Encrypted": True}
+            disk["DeleteOnTermination"] = True
+            data["BlockDeviceMappings"] = [{"DeviceName": offer.image.root_device, "Ebs": disk}]
+        if site.wanted.spot >= 0:
+            market: dict[str, Any] = {"SpotInstanceType": "one-time"}
+            if site.wanted.spot > 0:
+                market["MaxPrice"] = str(site.wanted.spot)
+            data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
+        return data
+
+    def _profile(self) -> dict[str, str]:
+        given = self._site.wanted.permission_set
+        return {"Arn": given} if given else {"Name": self._site.name}
+
+    def _security_group(self) -> str:
+        named = [{"Name": "group-name", "Values": [self._site.name]}]
+        [group] = self._call("describe_security_groups", Filters=named)["SecurityGroups"]
+        return str(group["GroupId"])
+
+    def _user_data(self) -> str:
+        site, place = self._site, self._site.place
+        settings = {
+            "id": site.name,
+            "region": place.region,
+            "bucket_region": place.bucket_region,
+            "boot": self._boot_url(),
+            "store": url_of(place),
+            "store_options": options_for_machines(site.account, place),
+            "autoscaling": self._endpoint("autoscaling"),
+            "minutes": _minutes(site.wanted.timeout),
+            "deadline": _DEADLINE,
+            "ttl": _TTL,
+            "grace": _GRACE,
+        }
+        text = user_data(settings, _minutes(site.wanted.timeout)).encode()
+        if len(text) > LONGEST:
+            raise InvalidInput("script", "the machine's first script is too long for AWS")
+        return base64.b64encode(text).decode()
+
+    def _boot_url(self) -> str:
+        place = self._site.place
+        inside = f"{place.folder}/{BOOT}" if place.folder else BOOT
+        endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
+        if "endpoint" in options_for_machines(self._site.account, place):
+            return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"
+        return f"https://{place.bucket}.s3.{place.bucket_region}.amazonaws.com/{inside}"
+
+    def _endpoint(self, service: str) -> str:
+        client = self._site.account.client(service, self._site.place.region)
+        return str(client.meta.endpoint_url).rstrip("/") + "/"
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.call(self.title, "ec2", operation, **arguments)
+
+
+def _minutes(timeout: int) -> int:
+    return math.ceil(timeout / 60) + _STORING
+
+
+class AwsScaler(_Made):
+    """The group. AWS keeps its machines alive; a scheduled action ends it whatever happens."""
+
+    stage = 3
+    kind = "group"
+
+    def _find(self) -> bool:
+        return self._group() is not None
+
+    def _group(self) -> Any:
+        try:
+            found = self._call(
+                "describe_auto_scaling_groups", AutoScalingGroupNames=[self._site.name]
+            )
+        except NotFound:
+            return None
+        groups = found["AutoScalingGroups"]
+        return groups[0] if groups else None
+
+    def create(self, ctx: Context) -> None:
+        if self._find():
+            return
+        marks = [
+            {
+                "Key": key,
+                "Value": value,
+                "PropagateAtLaunch": False,
+                "ResourceId": self._site.name,
+                "ResourceType": "auto-scaling-group",
+            }
+            for key, value in self._site.tags.items()
+        ]
+        patience = ctx.within(_PATIENCE)
+        while True:
+            try:
+                self._call(
+                    "create_auto_scaling_group",
+                    AutoScalingGroupName=self._site.name,
+                    LaunchTemplate={"LaunchTemplateName": self._site.name, "Version": "$Latest"},
+                    MinSize=0,
+                    MaxSize=self._site.wanted.parallelism,
+                    DesiredCapacity=0,
+                    VPCZoneIdentifier=",".join(self._site.offer.subnets),
+                    Tags=marks,
+                )
+                return
+            except SojournError as error:
+                if code_of(error.__cause__ or error) == "AlreadyExists":
+                    return
+                # A new profile may not be known there yet.
+                if "nstance Profile" not in error.message:
+                    raise
+                patience.sleep(2)
+
+    def delete(self, ctx: Context) -> None:
+        patience = ctx.within(_GONE_WITHIN)
+        while self._group() is not None:
+            with suppress(NotFound, InvalidInput, Transient):  # it is on its way out
+                self._call(
+                    "delete_auto_scaling_group",
+                    AutoScalingGroupName=self._site.name,
+                    ForceDelete=True,
+                )
+            patience.sleep(1)
+
+    def scale(self, ctx: Context, machines: int) -> None:
+        if not self._find():
+            raise NotFound(f"There is no {self.title}")
+        if machines:
+            self._arm()
+        self._call(
+            "set_desired_capacity",
+            AutoScalingGroupName=self._site.name,
+            DesiredCapacity=machines,
+            HonorCooldown=False,
+        )
+
+    def _arm(self) -> None:
+        """End the group at its deadline, whatever becomes of us; machines put it off."""
+        group = self._group()
+        minutes = int(_STORING + 24 * 60 if group is None else 7 * 24 * 60)
+        self._call(
+            "put_scheduled_update_group_action",
+            AutoScalingGroupName=self._site.name,
+            ScheduledActionName=_DEADLINE,
+            StartTime=datetime.now(timezone.utc) + timedelta(minutes=minutes),
+            DesiredCapacity=0,
+        )
+
+    def wanted(self, ctx: Context) -> int:
+        group = self._group()
+        return int(group["DesiredCapacity"]) if group else 0
+
+    def machines(self, ctx: Context) -> list[Machine]:
+        group = self._group()
+        members = [
+            item["InstanceId"]
+            for item in (group or {}).get("Instances", ())
+            if item["LifecycleState"].startswith(_ALIVE)
+        ]
+        if not members:
+            return []
+        found = self._site.call(self.title, "ec2", "describe_instances", InstanceIds=members)
+        return [
+            Machine(
+                item["InstanceId"],
+                item.get("PublicIpAddress", ""),
+                item["LaunchTime"].strftime("%Y-%m-%dT%H:%M:%SZ"),
+            )
+            for reservation in found["Reservations"]
+            for item in reservation["Instances"]
+            if item["State"]["Name"] in ("pending", "running", "shutting-down", "stopping")
+        ]
+
+    def events(self, ctx: Context) -> list[CloudEvent]:
+        try:
+            found = self._call("describe_scaling_activities", AutoScalingGroupName=self._site.name)
+        except NotFound:
+            return []
+        return [_event(activity) for activity in reversed(found["Activities"])]
+
+    def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
+        raise NotFound("machines of AWS cannot be interrupted on purpose")
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.call(self.title, "autoscaling", operation, **arguments)
+
+
+def _event(activity: Any) -> CloudEvent:
+    text = " ".join(
+        part for part in (activity["Description"], activity.get("StatusMessage", "")) if part
+    )
+    return CloudEvent(
+        activity["StartTime"].strftime("%Y-%m-%dT%H:%M:%SZ"), activity["StatusCode"], text
+    )
