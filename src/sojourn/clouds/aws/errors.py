@@ -78,6 +78,7 @@ _QUOTA = frozenset(
     }
 )
 _TAKEN = frozenset({"BucketAlreadyExists"})
+_IN_USE = frozenset({"BucketNotEmpty", "DeleteConflict", "DependencyViolation"})
 _NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "SpotMaxPriceTooLow"})
 
 _LOGIN_HINT = (
@@ -134,6 +135,8 @@ def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> Sojourn
         return CapacityError(message, hint="Wait, or choose another machine or region.")
     if code in _TAKEN:
         return Conflict(message, hint="Somebody else has a bucket of this name: choose another.")
+    if code in _IN_USE:
+        return Conflict(message, hint="Try again when nothing uses it any more.")
     if code.startswith(("Invalid", "Malformed", "Validation", "MissingParameter")):
         return InvalidInput(what, message)
     return SojournError(message)
