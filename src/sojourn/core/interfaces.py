@@ -93,6 +93,12 @@ class Scaler(Resource, Protocol):
     def events(self, ctx: Context) -> list[CloudEvent]:
         """What it tells of itself, oldest first; absent: none."""
 
+    def obstacle(self, ctx: Context) -> str:
+        """Why machines that are wanted do not come, or went without having done anything.
+
+        Nothing is known, or it is absent: empty.
+        """
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         """Take one machine away like a spot market does. Absent: raises NotFound.
 

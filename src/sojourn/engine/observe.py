@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound
@@ -22,6 +23,7 @@ __all__ = ["follow", "is_complete", "logs", "status"]
 _WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for thrice as long
 
 
+_WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
 _INCOMPLETE = Status(
     State.QUEUED, "its creation was not completed; create it again, or delete it", None, ()
 )
@@ -50,7 +52,9 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
         return _INCOMPLETE
     if not scaler.read(ctx):
         return _INCOMPLETE
-    return task_status(data.records(ctx, task.parallelism), wanted=wanted, alive=alive)
+    now = task_status(data.records(ctx, task.parallelism), wanted=wanted, alive=alive)
+    obstacle = scaler.obstacle(ctx) if now.state in _WAITING else ""
+    return replace(now, reason=f"{now.reason}: {obstacle}") if obstacle else now
 
 
 def logs(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:

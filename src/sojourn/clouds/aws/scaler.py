@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsScaler", "LaunchTemplate"]
 
+PROBLEMS = f"{BOOT}problems/"
 _TTL = 60.0  # seconds of silence after which a machine counts as lost
 _GRACE = 30.0
 _STORING = 60  # minutes beyond the timeout, for a machine to store the last of its work
@@ -100,6 +101,7 @@ class LaunchTemplate(_Made):
             "region": place.region,
             "bucket_region": place.bucket_region,
             "boot": self._boot_url(),
+            "problems": self._boot_url() + "problems/",
             "store": url_of(place),
             "store_options": options_for_machines(site.account, place),
             "autoscaling": self._endpoint("autoscaling"),
@@ -108,7 +110,7 @@ class LaunchTemplate(_Made):
             "ttl": _TTL,
             "grace": _GRACE,
         }
-        text = user_data(settings, _minutes(site.wanted.timeout)).encode()
+        text = user_data(settings).encode()
         if len(text) > LONGEST:
             raise InvalidInput("script", "the machine's first script is too long for AWS")
         return base64.b64encode(text).decode()
@@ -248,11 +250,38 @@ class AwsScaler(_Made):
         ]
 
     def events(self, ctx: Context) -> list[CloudEvent]:
+        return sorted([*self._activities(), *self._problems()], key=lambda event: event.time)
+
+    def _activities(self) -> list[CloudEvent]:
+        """What the group did, and what it could not do."""
         try:
             found = self._call("describe_scaling_activities", AutoScalingGroupName=self._site.name)
         except NotFound:
             return []
         return [_event(activity) for activity in reversed(found["Activities"])]
+
+    def _problems(self) -> list[CloudEvent]:
+        """What machines wrote down that could not even start the agent."""
+        try:
+            opened = self._site.store()
+            found = opened.list(PROBLEMS)
+            return [
+                CloudEvent(
+                    item.modified.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                    "boot-failed",
+                    bytes(opened.get(item.path)).decode("utf-8", "replace").strip(),
+                )
+                for item in found
+            ]
+        except NotFound:
+            return []
+
+    def obstacle(self, ctx: Context) -> str:
+        problems = [event.description for event in self._problems()]
+        if problems:
+            return problems[-1]
+        failed = [event for event in self._activities() if event.code == "Failed"]
+        return failed[-1].description if failed else ""
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         raise NotFound("machines of AWS cannot be interrupted on purpose")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shlex
 import zipfile
 from importlib import resources
 from typing import Any
@@ -14,29 +15,50 @@ __all__ = ["LONGEST", "user_data"]
 LONGEST = 16 * 1024
 _PACKAGE = "sojourn.clouds.aws.onboard"
 _MODULES = ("boot.py", "metadata.py", "signing.py")
-_SCRIPT = """\
-#!/bin/sh
+_SCRIPT = r"""#!/bin/sh
 # Whatever happens, this machine ends by itself.
 shutdown -P +{minutes} >/dev/null 2>&1 || systemd-run --on-active={minutes}m systemctl poweroff
+
+metadata() {{
+    curl -fsS -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"
+}}
+key() {{
+    printf %s "$keys" | tr '{{,}}' '\n\n\n' | sed -n 's/.*"'"$1"'" *: *"\([^"]*\)".*/\1/p'
+}}
+aws() {{ # the keys go by way of a pipe: others can see arguments
+    printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' \
+        "$(key AccessKeyId)" "$(key SecretAccessKey)" "$(key Token)" | curl -fsS -K - "$@"
+}}
+fail() {{ # tell why, and leave the group for good: the next machine would fare no better
+    echo "sojourn: $1" | tee /dev/console
+    token=$(curl -fsS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 600' \
+        http://169.254.169.254/latest/api/token)
+    machine=$(metadata instance-id)
+    keys=$(metadata "iam/security-credentials/$(metadata iam/security-credentials/)")
+    aws --aws-sigv4 aws:amz:{bucket_region}:s3 -X PUT --data-binary "$1" \
+        -H 'Content-Type: text/plain' {problems}"$machine"
+    aws --aws-sigv4 aws:amz:{region}:autoscaling --data "Action=TerminateInstanceInAutoScalingGroup\
+&Version=2011-01-01&ShouldDecrementDesiredCapacity=true&InstanceId=$machine" {autoscaling}
+    exit 1
+}}
+
 for python in python3 python3.13 python3.12 python3.11 python3.10 none; do
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && break
 done
-if [ "$python" = none ]; then
-    echo 'sojourn: this image has no python3 of version 3.10 or later' | tee /dev/console
-    exit 1
-fi
+[ "$python" != none ] || fail 'This image has no python3 of version 3.10 or later'
 base64 -d >/run/sojourn-boot.zip <<'END'
 {program}
 END
-exec "$python" /run/sojourn-boot.zip
+"$python" /run/sojourn-boot.zip || fail 'The agent could not be started; see the console'
 """
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 
 
-def user_data(settings: dict[str, Any], minutes: int) -> str:
-    """The script of machines with these settings, which end after so many minutes at the latest."""
+def user_data(settings: dict[str, Any]) -> str:
+    """The script of machines with these settings."""
     program = base64.encodebytes(_program(settings)).decode().strip()
-    return _SCRIPT.format(minutes=minutes, program=program)
+    quoted = {name: shlex.quote(str(value)) for name, value in settings.items()}
+    return _SCRIPT.format(program=program, **quoted)
 
 
 def _program(settings: dict[str, Any]) -> bytes:

@@ -105,6 +105,9 @@ class LocalScaler:
         rows = read_rows(self._folders.events)
         return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
 
+    def obstacle(self, ctx: Context) -> str:
+        return ""  # a process can always be had
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         for row in self._machines():
             if row["id"] == machine:

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from sojourn.clouds.aws.machines import ImageName, parse_image
+from sojourn.clouds.aws.places import instance_type, region
+from sojourn.core.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("common", "own"),
+    [("us-west", "us-west-1"), ("eu-north", "eu-north-1"), ("ap-southeast-2", "ap-southeast-2")],
+)
+def test_regions(common: str, own: str) -> None:
+    assert region(common) == own
+
+
+@pytest.mark.parametrize(
+    ("common", "own"),
+    [("m", "m5.2xlarge"), ("m+v100", "p3.2xlarge"), ("g4dn.xlarge", "g4dn.xlarge")],
+)
+def test_machine_types(common: str, own: str) -> None:
+    assert instance_type(common) == own
+
+
+def test_images_are_named_as_the_old_provider_did() -> None:
+    assert parse_image("ubuntu@099720109477:x86_64:*ubuntu/images/hvm-ssd/ubuntu-focal-20.04*") == (
+        ImageName("ubuntu", "099720109477", "x86_64", "*ubuntu/images/hvm-ssd/ubuntu-focal-20.04*")
+    )
+    assert parse_image("ubuntu").owner == "099720109477"
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "field"),
+    [
+        (region, "westus2", "region"),
+        (instance_type, "Standard_F8s", "machine"),
+        (parse_image, "debian", "image"),
+    ],
+)
+def test_what_is_of_another_cloud_is_refused(check: object, text: str, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check(text)  # type: ignore[operator]
+    assert caught.value.path == field
