@@ -60,6 +60,9 @@ class TaskData:
     def validate(self, config: Object) -> Iterable[Diagnostic]:
         if (config["id"] is None) == (config["name"] is None):
             yield Diagnostic("Give either `id` or `name`", "They say which task is meant.", ("id",))
+        for name in ("id", "name"):
+            if config[name] == "":
+                yield Diagnostic(f"{name}: is empty", "It says which task is meant.", (name,))
 
     def read(self, call: Call, config: Object) -> Object:
         with failing():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.terraform.taskschema import OBSERVED
+from sojourn.terraform.taskschema import OBSERVED, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from sojourn.api import Handle
     from sojourn.core.events import CloudEvent, LogLine
     from sojourn.core.task import Task
+    from sojourn.terraform.plugin.schema import Block
     from sojourn.terraform.plugin.values import Object
 
-__all__ = ["described", "nothing_observed", "observed"]
+__all__ = ["completed", "described", "nothing_observed", "observed"]
 
 # Terraform keeps all of it in its state, and sends it around with every command.
 _LOGS_CHARACTERS = 8_000_000
@@ -70,6 +71,18 @@ def described(task: Task) -> Object:
         }
     ]
     return values
+
+
+def completed(state: Object) -> Object:
+    """An old state with the defaults of arguments that it does not have."""
+    [storage] = TASK.block.blocks
+    blocks = [_with_defaults(item, storage.block) for item in state.get(storage.name) or ()]
+    return {**_with_defaults(state, TASK.block), storage.name: blocks}
+
+
+def _with_defaults(values: Object, block: Block) -> Object:
+    given = {name: value for name, value in values.items() if value is not None}
+    return {**{a.name: a.default for a in block.attributes}, **given}
 
 
 def _event(event: CloudEvent) -> str:
