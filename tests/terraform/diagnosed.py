@@ -1,4 +1,4 @@
-"""What Terraform tells with -json, by the resource and the line of the configuration it points at."""
+"""What Terraform tells with -json, and at which line of which resource."""
 
 from __future__ import annotations
 
