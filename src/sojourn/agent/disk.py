@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,9 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_tree"]
 
+_TRIES = 100
+
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder and all in it, also in folders that allow no writing; absent: nothing."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):  # somebody else removes it as well
+            _remove(folder)
+            return
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
     if folder.is_symlink():
         folder.unlink()  # what it leads to is not ours
     if not folder.exists():

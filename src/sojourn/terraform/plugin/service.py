@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Service"]
 
-_IMPORTED = {"imported": True}  # private state, until the first apply after an import
+# Private state of an import that could not read everything back, until the first apply after it.
+_IMPORTED = {"imported": True}
+_MARK = json.dumps(_IMPORTED).encode()
 
 
 class Service:
@@ -163,11 +165,11 @@ class Service:
         response = wire.ImportResponse()
         call = self._call("read", request.type_name, resource.schema, {})
         with self._reporting(response, call):
-            state = encode(_whole(resource.find(call, request.id), resource.schema.whole))
+            found = resource.find(call, request.id)
             response.imported.add(
                 type_name=request.type_name,
-                state=wire.Value(msgpack=state),
-                private=json.dumps(_IMPORTED).encode(),
+                state=wire.Value(msgpack=encode(_whole(found, resource.schema.whole))),
+                private=b"" if _read_back(found, resource.schema.block) else _MARK,
             )
         return response
 
@@ -272,6 +274,13 @@ def _required(value: wire.Value, block: Block) -> Object:
 def _whole(state: Object, block: Block) -> Object:
     whole = decode(wire.Value(msgpack=encode(state)), block)
     return whole or {}
+
+
+def _read_back(found: Object, block: Block) -> bool:
+    """Whether nothing is missing that cannot be read back."""
+    return all(a.readable or a.name in found for a in block.attributes) and all(
+        _read_back(item, nested.block) for nested in block.blocks for item in found[nested.name]
+    )
 
 
 def _imported(private: bytes) -> bool:
