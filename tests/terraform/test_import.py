@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from sojourn.core.ids import TaskId
 from tests.support.waiting import until
 from tests.terraform.diagnosed import told, validated
-from tests.terraform.project import Project
+from tests.terraform.project import Project, program
 
 _SCRIPT = "#!/bin/sh\nmkdir -p results\necho done > results/file\n"
 
@@ -83,6 +87,18 @@ resource "iterative_task" "example" {
 """
 
 
+@pytest.fixture(scope="module")
+def import_blocks(home: Path) -> None:
+    """Skips where Terraform has no `import` blocks."""
+    started = program()
+    assert started
+    said = subprocess.run([*started, "version", "-json"], capture_output=True, check=True).stdout
+    version = json.loads(said)["terraform_version"]
+    if [int(part) for part in version.split(".")[:2]] < [1, 5]:
+        pytest.skip(f"Terraform {version} has no import blocks: install 1.5 or later")
+
+
+@pytest.mark.usefixtures("import_blocks")
 def test_a_task_whose_state_was_lost_is_imported_by_a_block(project: Project) -> None:
     project.write(_WITH_STORAGE)
     project.init()
@@ -139,6 +155,7 @@ def test_a_task_that_is_imported_completely_is_like_any_other(project: Project) 
     project.destroy()
 
 
+@pytest.mark.usefixtures("import_blocks")
 def test_terraform_can_write_the_configuration_of_what_it_imports(project: Project) -> None:
     own = _create(project, "--workdir", ".", "--output", "results", "--name", "generated")
     project.write(f'import {{\n to = iterative_task.example\n id = "{own}"\n}}\n')
@@ -164,6 +181,7 @@ resource "iterative_task" "{name}" {{
 """
 
 
+@pytest.mark.usefixtures("import_blocks")
 def test_imports_by_ids_that_are_short_or_wrong(project: Project) -> None:
     one, two = _create(project, "--name", "twin one"), _create(project, "--name", "twin two")
     absent = str(TaskId.deterministic("absent"))
