@@ -207,7 +207,7 @@ def test_imports_by_ids_that_are_short_or_wrong(project: Project) -> None:
     assert "4 imported, 0 added, 0 changed, 0 destroyed" in project.apply().out
     found = {name.split(".")[1]: values["id"] for name, values in project.resources().items()}
     assert found == {"whole": one, "short": two, "start": one, "name": two}
-    project.destroy("-parallelism=1")
+    project.destroy()
 
 
 def test_data_sources_show_tasks_that_others_lead(project: Project) -> None:

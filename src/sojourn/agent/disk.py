@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,10 +18,12 @@ _TRIES = 100
 def remove_tree(folder: Path) -> None:
     """Remove a folder and all in it, also in folders that allow no writing; absent: nothing."""
     for _ in range(_TRIES):
-        with suppress(FileNotFoundError):  # somebody else removes it as well
-            _remove(folder)
-            return
-    _remove(folder)
+        try:
+            return _remove(folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                raise  # else somebody removes it as well, or writes to it
+    return _remove(folder)
 
 
 def _remove(folder: Path) -> None:
