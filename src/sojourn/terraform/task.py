@@ -13,7 +13,7 @@ from sojourn.terraform import pending
 from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
 from sojourn.terraform.plugin.values import Object, Unknown, is_known
 from sojourn.terraform.taskschema import TASK, storage_of, task_of
-from sojourn.terraform.taskstate import described, nothing_observed, observed
+from sojourn.terraform.taskstate import completed, described, nothing_observed, observed
 from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TaskResource:
 
     def upgrade(self, version: int, state: Object) -> Object:
         """Version 0 was the old provider's: the same, without what came later."""
-        return state
+        return completed(state)
 
 
 def _created(ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool) -> api.Handle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.terraform.taskschema import OBSERVED
+from sojourn.terraform.taskschema import OBSERVED, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from sojourn.api import Handle
     from sojourn.core.events import CloudEvent, LogLine
     from sojourn.core.task import Task
+    from sojourn.terraform.plugin.schema import Block
     from sojourn.terraform.plugin.values import Object
 
-__all__ = ["described", "nothing_observed", "observed"]
+__all__ = ["completed", "described", "nothing_observed", "observed"]
 
 # Terraform keeps all of it in its state, and sends it around with every command.
 _LOGS_CHARACTERS = 8_000_000
@@ -42,7 +43,7 @@ def nothing_observed() -> Object:
 
 
 def described(task: Task) -> Object:
-    """The arguments that would give this task; values of variables cannot be read back."""
+    """The arguments that would give this task, without those that cannot be read back."""
     storage = task.storage
     values: Object = {
         name: getattr(task, name)
@@ -59,17 +60,32 @@ def described(task: Task) -> Object:
             "timeout",
         )
     }
+    if not task.environment:  # else its values are known to the machines alone
+        values["environment"] = None
     values["tags"] = dict(task.tags) or None
     values["name"] = task.name or None
-    values["storage"] = [
-        {
-            "workdir": storage.workdir,
-            "output": storage.output,
-            "exclude": list(storage.exclude) or None,
-            "container": storage.container,
-        }
-    ]
+    block: Object = {
+        "workdir": storage.workdir,
+        "output": storage.output,
+        "exclude": list(storage.exclude) or None,
+        "container": storage.container,
+    }
+    if not storage.container_opts:
+        block["container_opts"] = None
+    values["storage"] = [block] if any(block.values()) else []
     return values
+
+
+def completed(state: Object) -> Object:
+    """An old state with the defaults of arguments that it does not have, or that are empty."""
+    [storage] = TASK.block.blocks
+    blocks = [_with_defaults(item, storage.block) for item in state.get(storage.name) or ()]
+    return {**_with_defaults(state, TASK.block), storage.name: blocks}
+
+
+def _with_defaults(values: Object, block: Block) -> Object:
+    given = {name: value for name, value in values.items() if value not in (None, "", [], {})}
+    return {**{a.name: a.default for a in block.attributes}, **given}
 
 
 def _event(event: CloudEvent) -> str:
