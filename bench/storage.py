@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -24,13 +22,6 @@ from bench.tools import OURS, S5CMD, Tool, installed, our_environment, run
 __all__ = ["main"]
 
 _ROUNDS = 3
-_WORTH_TOUCHING = 64 << 20  # bytes to be moved
-_TOUCH = """
-import mmap, os
-free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-mmap.mmap(-1, free // 10 * 9, flags=flags).close()
-"""
 _UP, _DOWN, _SAME, _CHANGED = "up", "down", "nothing changed", "changed"
 Seconds = dict[str, dict[str, list[float]]]  # by row, then by tool
 
@@ -86,7 +77,6 @@ def _round(server: S3, tree: _Tree, tools: list[Tool], number: int, seconds: Sec
     }
     folder = str(tree.folder)
     targets = tree.folder.with_name("targets")
-    _, size = trees.summary(tree.folder)
     for tool in tools:
         server.make_bucket(buckets[tool.name])
     for kind in tree.rows:
@@ -102,8 +92,6 @@ def _round(server: S3, tree: _Tree, tools: list[Tool], number: int, seconds: Sec
                 command = tool.down(bucket, str(target))
             else:
                 command = tool.sync(bucket, folder)
-            if kind == _DOWN and size >= _WORTH_TOUCHING:
-                _touch_free_memory()
             seconds[tree.rows[kind]][tool.name].append(_timed(server, tool, command))
             if kind == _DOWN and trees.summary(target) != trees.summary(tree.folder):
                 raise RuntimeError(f"{tool.name} did not bring everything back")
@@ -118,16 +106,6 @@ def _timed(server: S3, tool: Tool, command: list[str]) -> float:
     start = time.perf_counter()
     run(command, environment)
     return time.perf_counter() - start
-
-
-def _touch_free_memory() -> None:
-    """Have the host of a virtual machine give back the memory that it took while it was free.
-
-    Else whoever gets such memory first pays ten times as much to write a file, and who that is,
-    is chance. In a process of its own: where memory is limited, only that one is ended.
-    """
-    if sys.platform == "linux":
-        subprocess.run([sys.executable, "-c", _TOUCH], capture_output=True)
 
 
 def _table(seconds: Seconds, names: list[str]) -> str:
