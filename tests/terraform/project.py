@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
@@ -78,6 +79,13 @@ class Project:
             "PYTHONPATH": os.pathsep.join([str(Path.cwd()), str(Path.cwd() / "src")]),
             MARK: mark,
         }
+
+    def beside(self, name: str) -> Project:
+        """Another folder, in the same account on the same computer."""
+        other = copy.copy(self)
+        other.folder = self.folder.with_name(name)
+        other.folder.mkdir()
+        return other
 
     def write(self, hcl: str, name: str = "main.tf") -> None:
         """Write a configuration; the file main.tf gets the block that names the provider."""
@@ -166,6 +174,20 @@ class Project:
         folder = self._data / "sojourn" / "local"
         return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
+    def stored(self, pattern: str) -> list[Path]:
+        """What is there of tasks in the cloud, by a pattern that starts at a task's folder."""
+        return sorted((self._data / "sojourn" / "local").glob(f"*/{pattern}"))
+
+    def known(self) -> dict[str, dict[str, Any]]:
+        """The tasks that Terraform's state file has, by id; asks nobody."""
+        path = self.folder / "terraform.tfstate"
+        state = json.loads(path.read_text()) if path.exists() else {}
+        return {
+            instance["attributes"]["id"]: instance["attributes"]
+            for resource in state.get("resources", ())
+            for instance in resource["instances"]
+        }
+
     def providers(self) -> list[int]:
         """The processes of our provider."""
         return [pid for pid in marked(self._mark) if b"sojourn.terraform" in _arguments(pid)]
@@ -176,7 +198,7 @@ class Project:
         return [
             *self.tasks(),
             *map(str, self._temporary.glob("sojourn-*")),
-            *map(str, self.state_home.rglob("*.json")),
+            *map(str, self.state_home.rglob("tpi-*")),
         ]
 
     def close(self) -> None:
