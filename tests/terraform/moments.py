@@ -76,6 +76,16 @@ def go_on(provider: int) -> None:
     os.kill(provider, signal.SIGCONT)
 
 
+def go_on_slowly(provider: int) -> None:
+    """Let it go on a bit at a time, for long enough to notice what happened meanwhile."""
+    for _ in range(25):
+        go_on(provider)
+        time.sleep(0.005)
+        os.kill(provider, signal.SIGSTOP)
+        time.sleep(0.045)
+    go_on(provider)
+
+
 def ctrl_c(terraform: subprocess.Popen[str]) -> None:
     """What a terminal does: every process of the group gets it."""
     os.killpg(terraform.pid, signal.SIGINT)

@@ -67,6 +67,7 @@ class TaskResource:
         with failing():
             task = task_of(planned)
             with pending.creation(ctx, task) as (own, resumed):
+                call.log = call.log.having(id=str(own))
                 state = {**planned, **nothing_observed(), "id": str(own)}
                 handle = _created(ctx, task, own, state, resumed)
                 return _looked_at(call, handle, state)

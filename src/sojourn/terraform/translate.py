@@ -99,7 +99,7 @@ class _Teller:
 
 
 def _error(event: StepEnded) -> dict[str, str]:
-    return {"error": event.error} if event.error else {}
+    return {"error": " ".join(event.error.split())} if event.error else {}
 
 
 def _amount(event: Progress) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from sojourn.core.flag import Flag
-from sojourn.terraform.plugin import wire
+from sojourn.terraform.plugin import sockets, wire
 from sojourn.terraform.plugin.certificate import Certificate, make_certificate
 from sojourn.terraform.plugin.service import Service
 
@@ -32,10 +30,9 @@ _VERSION = "6"
 # Terraform calls in parallel as often as `-parallelism` says, and a call to stop must get through.
 _THREADS = 1000
 _MESSAGE_BYTES = 256 * 2**20
-_PARENT_EVERY = 1.0  # seconds between looks whether Terraform is still there
+_PARENT_EVERY = 0.25  # seconds between looks whether Terraform is still there
 _END_WITHIN = 15 * 60.0  # seconds for verbs under way to clean up after Terraform is gone
 _ANSWER_WITHIN = 5.0  # seconds for answers to reach Terraform before the connection ends
-_SOCKET_LENGTH = 90  # a socket's path must not be longer than some 100 characters
 
 
 def serve(provider: Provider, log: Log, *, settled: Callable[[], None] = lambda: None) -> int:
@@ -48,13 +45,10 @@ def serve(provider: Provider, log: Log, *, settled: Callable[[], None] = lambda:
         # Terraform shows the first line of what is printed.
         print(problem, flush=True)  # noqa: T201
         return 1
-    folder = _socket_folder()
-    try:
+    with sockets.folder() as folder:
         if _serve(provider, log, folder):
             settled()
-        return 0
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    return 0
 
 
 def _problem() -> str:
@@ -73,7 +67,7 @@ def _serve(provider: Provider, log: Log, folder: str) -> bool:
     parent = os.getppid()
     service = Service(provider, log)
     end = _End()
-    _heed_signals(end)
+    _heed_signals(service, end)
     certificate = make_certificate()
     address = os.path.join(folder, "plugin")
     server = _server(service, end, certificate, address)
@@ -146,8 +140,9 @@ def _handler(
     )
 
 
-def _heed_signals(end: _End) -> None:
+def _heed_signals(service: Service, end: _End) -> None:
     def told(*_: object) -> None:
+        service.stop()
         end.come.set()
 
     # Ctrl-C reaches us as well, but it is Terraform that decides what it means. Not ignored by
@@ -165,10 +160,3 @@ def _wait(service: Service, end: _End, parent: int, log: Log) -> None:
             break
     service.stop()
     service.wait(_END_WITHIN)
-
-
-def _socket_folder() -> str:
-    """A folder that only this user can enter, with a short path."""
-    wanted = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.gettempdir()
-    where = wanted if len(wanted) < _SOCKET_LENGTH - 30 else "/tmp"  # noqa: S108
-    return tempfile.mkdtemp(prefix="sojourn-terraform-", dir=where)
