@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.waiting import until
@@ -78,12 +79,13 @@ def go_on(provider: int) -> None:
 
 def go_on_slowly(provider: int) -> None:
     """Let it go on a bit at a time, for long enough to notice what happened meanwhile."""
-    for _ in range(25):
+    with suppress(ProcessLookupError):  # it has ended
+        for _ in range(25):
+            go_on(provider)
+            time.sleep(0.005)
+            os.kill(provider, signal.SIGSTOP)
+            time.sleep(0.045)
         go_on(provider)
-        time.sleep(0.005)
-        os.kill(provider, signal.SIGSTOP)
-        time.sleep(0.045)
-    go_on(provider)
 
 
 def ctrl_c(terraform: subprocess.Popen[str]) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -173,9 +174,8 @@ class TestProviderKilled:
 
     @pytest.mark.parametrize("moment", [held_at_upload, held_at_start], ids=["upload", "start"])
     def test_while_it_creates_a_repeat_goes_on_with_the_same_task(
-        self, project: Project, moment: object
+        self, project: Project, moment: Callable[[Project, subprocess.Popen[str]], int]
     ) -> None:
-        assert callable(moment)
         _with_upload(project)
         apply = project.start(*_APPLY)
         kill(moment(project, apply))
@@ -249,6 +249,20 @@ class TestTerraformKilled:
         assert f"{_WARNING} {left}" in again.said
         assert "If it is in the state, all is well" in again.said
         assert list(project.known()) == project.tasks() == [left]
+        project.destroy()
+
+    def test_just_after_the_answer_nothing_is_made_twice(self, project: Project) -> None:
+        project.write(task())
+        project.init()
+        apply = project.start(*_APPLY)
+        provider = held(apply, lambda: "tpi-" in _text(project, "terraform.tfstate"))
+        kill(apply.pid)
+        project.finish(apply)
+        go_on(provider)
+        provider_ends(project)
+        assert list(project.known()) == project.tasks()
+        project.plan(code=0)
+        assert _WARNING not in project.plan(code=0).said
         project.destroy()
 
     def test_during_a_destroy_the_provider_ends_by_itself(self, project: Project) -> None:
