@@ -138,7 +138,7 @@ class TestTerminated:
         provider = held_at_upload(project, apply)
         apply.terminate()
         time.sleep(_HEARD)
-        go_on(provider)
+        go_on_slowly(provider)
         assert project.finish(apply).code != 0
         provider_ends(project)
         assert project.tasks() == []

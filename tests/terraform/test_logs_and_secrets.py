@@ -107,10 +107,10 @@ class TestSecrets:
         project.write(task(_KNOWS, _ENVIRONMENT))
         project.init()
         log = project.folder.parent / "log"
-        logged = {"TF_LOG": "TRACE", "TF_LOG_PATH": str(log)}
-        planned = project.run("plan", "-no-color", "-out=plan", **_LOCAL, **logged)
+        project.environment |= {**_LOCAL, "TF_LOG": "TRACE", "TF_LOG_PATH": str(log)}
+        planned = project.run("plan", "-no-color", "-out=plan")
         shown = project.run("show", "-no-color", "plan")
-        applied = project.run("apply", "-no-color", "plan", **_LOCAL, **logged)
+        applied = project.run("apply", "-no-color", "plan")
         for ran in (planned, shown, applied):
             assert not _secrets_in(ran.out + ran.err)
         assert not _secrets_in("\n".join(text for _, text in _ours(log.read_text())))
@@ -141,7 +141,7 @@ class TestSecrets:
         assert not any(b"-m\0sojourn" in text for text in knowing)
         task_file, *_ = project.stored("store/task.json")
         assert not _secrets_in(task_file.read_text())
-        project.destroy(**logged)
+        project.destroy()
         assert not _secrets_in("\n".join(text for _, text in _ours(log.read_text())))
 
     def test_of_a_container_are_not_told_either(self, project: Project) -> None:
@@ -149,8 +149,8 @@ class TestSecrets:
         project.write(task("#!/bin/sh\ntrue", block) + 'variable "option" {}')
         project.init()
         log = project.folder.parent / "log"
-        logged = {"TF_LOG": "TRACE", "TF_LOG_PATH": str(log)}
-        refused = project.run("plan", "-no-color", code=1, TF_VAR_option=_OPTION, **logged)
+        project.environment |= {"TF_LOG": "TRACE", "TF_LOG_PATH": str(log)}
+        refused = project.run("plan", "-no-color", code=1, TF_VAR_option=_OPTION)
         assert "the local cloud keeps every task in a folder of its own" in refused.said
         assert not _secrets_in(refused.said)
         assert not _secrets_in("\n".join(text for _, text in _ours(log.read_text())))
