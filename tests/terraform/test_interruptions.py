@@ -167,9 +167,12 @@ class TestProviderKilled:
         kill(held(apply, lambda: list(project.state_home.rglob("tpi-*.json"))))
         assert project.finish(apply).code == 1
         assert project.known() == {}
+        left = project.tasks()  # the first folder, if it was too fast for us
         again = project.apply()
-        assert list(project.known()) == project.tasks()
-        assert _WARNING not in again.said or project.tasks()[0] in again.said
+        assert (_WARNING in again.said) == bool(left)
+        [made] = project.tasks()
+        assert left in ([], [made])
+        assert list(project.known()) == [made]
         project.destroy()
 
     @pytest.mark.parametrize("moment", [held_at_upload, held_at_start], ids=["upload", "start"])

@@ -109,17 +109,27 @@ def broken_off() -> Iterator[tuple[str, Note, bool]]:
             os.close(lock)
             if note:
                 yield path.stem, note, path.suffix == _MADE
+            else:
+                _forget(path, unreadable=True)
 
 
 def forget(id: str) -> None:
     """It is in a state of Terraform, or nothing is left of it. One under way is not touched."""
     for suffix in (_BEGUN, _MADE):
-        path = _folder() / f"{id}{suffix}"
-        with suppress(OSError):
-            lock = _lock(path)
-            if lock is not None:
-                _own[path] = lock
-                _remove(path)
+        _forget(_folder() / f"{id}{suffix}")
+
+
+def _forget(path: Path, *, unreadable: bool = False) -> None:
+    """`unreadable`: only if it is; whoever is killed while writing it has made nothing yet."""
+    with suppress(OSError):
+        lock = _lock(path)
+        if lock is None:
+            return
+        if unreadable and Note.read(lock):
+            os.close(lock)
+            return
+        _own[path] = lock
+        _remove(path)
 
 
 def _folder() -> Path:

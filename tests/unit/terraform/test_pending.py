@@ -252,8 +252,10 @@ class TestDamage:
         own = str(TaskId.deterministic("named"))
         notes.mkdir(parents=True)
         (notes / f"{own}.json").write_text(content)
-        assert _broken_off() == []
         assert _created(_NAMED) == (own, False)
+        (notes / f"{own}.json").write_text(content)
+        assert _broken_off() == []
+        assert _names(notes) == [f"{own}.made"]
 
     def test_files_of_others_are_not_looked_at(self, notes: Path, other: Other) -> None:
         other.kill()
