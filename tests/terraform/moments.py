@@ -41,7 +41,7 @@ def held(terraform: subprocess.Popen[str], happened: Callable[[], object]) -> in
         time.sleep(0.001)
     provider = provider_of(terraform)
     assert provider is not None
-    os.kill(provider, signal.SIGSTOP)
+    _send(provider, signal.SIGSTOP)
     return provider
 
 
@@ -53,14 +53,12 @@ def held_at_upload(project: Project, terraform: subprocess.Popen[str]) -> int:
 
 
 def held_at_start(project: Project, terraform: subprocess.Popen[str]) -> int:
-    """Stop the provider when machines are starting and Terraform has no answer yet."""
+    """Stop the provider when machines are starting, mostly before Terraform has its answer."""
     provider = held(terraform, lambda: project.stored("scaler/supervisor.lock"))
-    give_up = time.monotonic() + 30
     while not _supervised(project):
-        assert time.monotonic() < give_up, "no machine was started"
         go_on(provider)  # a bit further
         time.sleep(0.002)
-        os.kill(provider, signal.SIGSTOP)
+        _send(provider, signal.SIGSTOP)
     return provider
 
 
@@ -74,18 +72,17 @@ def _supervised(project: Project) -> bool:
 
 
 def go_on(provider: int) -> None:
-    os.kill(provider, signal.SIGCONT)
+    _send(provider, signal.SIGCONT)
 
 
 def go_on_slowly(provider: int) -> None:
     """Let it go on a bit at a time, for long enough to notice what happened meanwhile."""
-    with suppress(ProcessLookupError):  # it has ended
-        for _ in range(25):
-            go_on(provider)
-            time.sleep(0.005)
-            os.kill(provider, signal.SIGSTOP)
-            time.sleep(0.045)
+    for _ in range(25):
         go_on(provider)
+        time.sleep(0.005)
+        _send(provider, signal.SIGSTOP)
+        time.sleep(0.045)
+    go_on(provider)
 
 
 def ctrl_c(terraform: subprocess.Popen[str]) -> None:
@@ -94,7 +91,12 @@ def ctrl_c(terraform: subprocess.Popen[str]) -> None:
 
 
 def kill(process: int) -> None:
-    os.kill(process, signal.SIGKILL)
+    _send(process, signal.SIGKILL)
+
+
+def _send(process: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it may have ended
+        os.kill(process, number)
 
 
 def provider_ends(project: Project) -> None:
