@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sojourn.terraform.taskschema import OBSERVED, TASK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sojourn.api import Handle
-    from sojourn.core.events import CloudEvent, LogLine
+    from sojourn.core.events import CloudEvent
     from sojourn.core.task import Task
     from sojourn.terraform.plugin.schema import Block
     from sojourn.terraform.plugin.values import Object
@@ -96,21 +95,28 @@ def _logs(handle: Handle, ranks: int) -> list[str]:
     """One text a rank; of long ones the end."""
     if not ranks:
         return []
-    lines: list[list[str]] = [[] for _ in range(ranks)]
+    ends = [_End(_LOGS_CHARACTERS // ranks) for _ in range(ranks)]
     for line in handle.logs():
         if line.rank < ranks:
-            lines[line.rank].append(_line(line))
-    most = _LOGS_CHARACTERS // ranks
-    return [_end(texts, most, handle.id) for texts in lines]
+            ends[line.rank].add(f"{line.time} {line.text}")
+    return [end.text(handle.id) for end in ends]
 
 
-def _line(line: LogLine) -> str:
-    return f"{line.time} {line.text}"
+class _End:
+    """The last lines of a log, as many as there is room for."""
 
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._lines: deque[str] = deque()
+        self._whole = True
 
-def _end(lines: Iterable[str], most: int, id: str) -> str:
-    text = "\n".join(lines)
-    if len(text) <= most:
-        return text
-    _, _, end = text[-most:].partition("\n")
-    return f"[only the end of it; all of it: sojourn logs {id}]\n{end}"
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        self._room -= len(line) + 1
+        while self._room < 0:
+            self._room += len(self._lines.popleft()) + 1
+            self._whole = False
+
+    def text(self, id: str) -> str:
+        first = [] if self._whole else [f"[only the end of it; all of it: sojourn logs {id}]"]
+        return "\n".join([*first, *self._lines])

@@ -13,7 +13,7 @@ from sojourn.terraform.plugin import durations, wire
 from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure, path_to_wire
 from sojourn.terraform.plugin.plan import plan
 from sojourn.terraform.plugin.resource import Call, DataSource, Provider, Resource
-from sojourn.terraform.plugin.values import Object, decode, decode_json, encode, is_known, whole
+from sojourn.terraform.plugin.values import Object, decode, decode_json, encode, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -189,7 +189,8 @@ class Service:
 
     def _call(self, verb: str, kind: str, schema: Schema, state: Object) -> Call:
         own = state.get("id")
-        log = self._log.having(resource=kind, verb=verb, **({"id": own} if is_known(own) else {}))
+        named = {"id": own} if isinstance(own, str) else {}
+        log = self._log.having(resource=kind, verb=verb, **named)
         return Call(log, self._stopped, _time_for(verb, schema, state))
 
     @contextmanager
