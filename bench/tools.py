@@ -56,8 +56,13 @@ def our_command(verb: str, url: str, folder: str) -> list[str]:
 
 
 def our_environment(server: S3 | None = None) -> dict[str, str]:
-    """Like this process's own, so that its `sojourn` is the one that is measured."""
-    return os.environ | (server.environment if server else {})
+    """Like this process's own, so that its `sojourn` is the one that is measured.
+
+    It is compiled once, as an installed one is, and not in every process.
+    """
+    environment = os.environ | (server.environment if server else {})
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 def _rclone(name: str, program: str, *options: str) -> Tool:

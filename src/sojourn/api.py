@@ -11,19 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sojourn import clouds
+from sojourn import clouds, engine
 from sojourn.core.context import Context
 from sojourn.core.environment import resolve_environment
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.events import CloudEvent, Event, LogLine
 from sojourn.core.ids import TaskId, normalise
-from sojourn.core.status import State, Status
-from sojourn.engine import gc as collecting
-from sojourn.engine import lifecycle, observe
 
 if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud, Ignore, Machine
     from sojourn.core.report import Report
+    from sojourn.core.status import State, Status
     from sojourn.core.task import Task
 
 __all__ = ["Handle", "Result", "check", "create", "gc", "get", "list_tasks", "run"]
@@ -61,7 +59,7 @@ class Handle:
 
     def exists(self) -> bool:
         """Whether anything of it is there."""
-        return lifecycle.exists(self._ctx, self._cloud, self._id)
+        return engine.lifecycle.exists(self._ctx, self._cloud, self._id)
 
     def task(self) -> Task:
         """What was asked for, without the environment's values."""
@@ -69,7 +67,7 @@ class Handle:
 
     def status(self) -> Status:
         """Its state now."""
-        return observe.status(self._ctx, self._cloud, self._id)
+        return engine.observe.status(self._ctx, self._cloud, self._id)
 
     def machines(self) -> list[Machine]:
         """The machines that are alive now."""
@@ -87,14 +85,14 @@ class Handle:
         self, *, follow: bool = False, rank: int | None = None, attempt: int | None = None
     ) -> Iterator[LogLine]:
         """What was printed; with `follow`, goes on until the task has ended."""
-        reading = observe.follow if follow else observe.logs
+        reading = engine.observe.follow if follow else engine.observe.logs
         for line in reading(self._ctx, self._cloud, self._id):
             if rank in (None, line.rank) and attempt in (None, line.attempt):
                 yield line
 
     def wait(self) -> Result:
         """Wait until it has ended."""
-        for _ in observe.follow(self._ctx, self._cloud, self._id):
+        for _ in engine.observe.follow(self._ctx, self._cloud, self._id):
             pass
         return self._result()
 
@@ -104,27 +102,27 @@ class Handle:
         `output`: another part of the workdir than the task says.
         """
         target = Path(into) if into else None
-        return lifecycle.pull(self._ctx, self._cloud, self._id, target, output)
+        return engine.lifecycle.pull(self._ctx, self._cloud, self._id, target, output)
 
     def amend(self, *, output: str, exclude: Sequence[str]) -> None:
         """Change what comes home, and which files are transferred in neither direction."""
-        lifecycle.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
+        engine.lifecycle.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
 
     def left_nothing(self) -> bool:
         """Whether there is an output to bring home, and the task left nothing there."""
-        return lifecycle.left_nothing(self._ctx, self._cloud, self._id)
+        return engine.lifecycle.left_nothing(self._ctx, self._cloud, self._id)
 
     def stop(self) -> None:
         """Take its machines away; `start` resumes from the last snapshot."""
-        lifecycle.stop(self._ctx, self._cloud, self._id)
+        engine.lifecycle.stop(self._ctx, self._cloud, self._id)
 
     def start(self) -> None:
         """Resume what was stopped."""
-        lifecycle.start(self._ctx, self._cloud, self._id)
+        engine.lifecycle.start(self._ctx, self._cloud, self._id)
 
     def interrupt(self, rank: int | None = None, *, notice: bool = True) -> list[str]:
         """Take a machine away as a spot market does; returns the machines."""
-        return lifecycle.interrupt(self._ctx, self._cloud, self._id, rank, notice=notice)
+        return engine.lifecycle.interrupt(self._ctx, self._cloud, self._id, rank, notice=notice)
 
     def delete(
         self,
@@ -135,7 +133,7 @@ class Handle:
         force: bool = False,
     ) -> None:
         """Bring the output home and remove everything."""
-        lifecycle.delete(
+        engine.lifecycle.delete(
             self._ctx,
             self._cloud,
             self._id,
@@ -155,7 +153,7 @@ class Handle:
 
 def check(task: Task, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> None:
     """Refuse what could not be created; makes nothing."""
-    lifecycle.check(ctx or _context(on_event), clouds.load(task.cloud), _anchored(task))
+    engine.lifecycle.check(ctx or _context(on_event), clouds.load(task.cloud), _anchored(task))
 
 
 def create(
@@ -174,8 +172,8 @@ def create(
     cloud = clouds.load(task.cloud)
     id = id or TaskId.for_name(task.name, os.environ)  # noqa: A001
     environment = resolve_environment(task.environment, os.environ)
-    launch = lifecycle.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
-    lifecycle.create(ctx, cloud, launch)
+    launch = engine.lifecycle.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
+    engine.lifecycle.create(ctx, cloud, launch)
     return Handle(cloud, id, ctx)
 
 
@@ -196,10 +194,7 @@ def run(
     for line in handle.logs(follow=True):
         ctx.emit(line)
     result = handle._result()
-    if result.status is State.SUCCEEDED and handle.left_nothing():
-        ctx.warn(f"{result.id} is kept: it left nothing in its output")
-    elif result.status is not State.STOPPED:
-        handle.delete()
+    engine.lifecycle.conclude(ctx, handle._cloud, handle._id, result.status)
     return result
 
 
@@ -244,7 +239,7 @@ def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[t
     return [
         (Handle(cloud, found.id, ctx), found.reason)
         for cloud in map(clouds.load, clouds.NAMES)
-        for found in collecting.garbage(ctx, cloud)
+        for found in engine.gc.garbage(ctx, cloud)
     ]
 
 
@@ -263,10 +258,7 @@ def _anchored(task: Task) -> Task:
 def _ignore(task: Task, gitignore: bool) -> Ignore | None:
     if not gitignore or not task.storage.workdir:
         return None
-    # Imported here: few need it.
-    from sojourn.engine.gitignore import GitIgnore
-
-    return GitIgnore(Path(task.storage.workdir))
+    return engine.gitignore.GitIgnore(Path(task.storage.workdir))
 
 
 def _means(text: str, id: TaskId) -> bool:

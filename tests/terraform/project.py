@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,18 +81,27 @@ class Project:
             MARK: mark,
         }
 
+    def beside(self, name: str) -> Project:
+        """Another folder, in the same account on the same computer."""
+        other = copy.copy(self)
+        other.folder = self.folder.with_name(name)
+        other.folder.mkdir()
+        return other
+
     def write(self, hcl: str, name: str = "main.tf") -> None:
         """Write a configuration; the file main.tf gets the block that names the provider."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(_HEAD + hcl if name == "main.tf" else hcl)
 
-    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, prefix: Sequence[str] = (), **environment: str
+    ) -> subprocess.Popen[str]:
         """Start a command in a process group of its own, as a terminal does."""
         started = program()
         assert started
         return subprocess.Popen(
-            [*started, *arguments],
+            [*prefix, *started, *arguments],
             cwd=self.folder,
             env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
@@ -105,9 +116,11 @@ class Project:
         out, err = process.communicate(timeout=150)
         return Ran(process.returncode, out, err)
 
-    def run(self, *arguments: str, code: int = 0, **environment: str) -> Ran:
+    def run(
+        self, *arguments: str, code: int = 0, prefix: Sequence[str] = (), **environment: str
+    ) -> Ran:
         """Run a command to its end; fails unless it ends with this code."""
-        ran = self.finish(self.start(*arguments, **environment))
+        ran = self.finish(self.start(*arguments, prefix=prefix, **environment))
         assert ran.code == code, ran.out + ran.err
         return ran
 
@@ -166,27 +179,58 @@ class Project:
         folder = self._data / "sojourn" / "local"
         return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
+    def stored(self, pattern: str) -> list[Path]:
+        """What is there of tasks in the cloud, by a pattern that starts at a task's folder."""
+        return sorted((self._data / "sojourn" / "local").glob(f"*/{pattern}"))
+
+    def known(self) -> dict[str, dict[str, Any]]:
+        """The tasks that Terraform's state file has, by id; asks nobody."""
+        path = self.folder / "terraform.tfstate"
+        text = path.read_text() if path.exists() else ""
+        state = json.loads(text or "{}")
+        return {
+            instance["attributes"]["id"]: instance["attributes"]
+            for resource in state.get("resources", ())
+            for instance in resource["instances"]
+        }
+
     def providers(self) -> list[int]:
         """The processes of our provider."""
         return [pid for pid in marked(self._mark) if b"sojourn.terraform" in _arguments(pid)]
 
+    def processes(self) -> list[int]:
+        """All that a command here started: they have the mark, or live in the test's folder."""
+        inside = [
+            int(cwd.parent.name)
+            for cwd in Path("/proc").glob("[0-9]*/cwd")
+            if _target(cwd).startswith(f"{self._data.parent}/")
+        ]
+        return sorted({*marked(self._mark), *inside})
+
     def leaks(self) -> list[str]:
         """What is there that should be gone."""
-        until(lambda: not marked(self._mark), 30)
+        until(lambda: not self.processes(), 30)
         return [
             *self.tasks(),
-            *map(str, self._temporary.glob("sojourn-*")),
-            *map(str, self.state_home.rglob("*.json")),
+            *map(str, self._temporary.glob("*sojourn-*")),
+            *map(str, self.state_home.rglob("tpi-*")),
         ]
 
     def close(self) -> None:
         """Whatever happened: nothing of this test stays on the computer."""
-        for pid in marked(self._mark):
+        for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def _arguments(pid: int) -> bytes:

@@ -7,7 +7,6 @@ before any cloud is asked about it.
 from __future__ import annotations
 
 import re
-import string
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TaskId"]
 
-_DIGITS = string.digits + string.ascii_lowercase
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NAME_LENGTH = 28
 _PATTERN = re.compile(r"tpi-(?P<name>[a-z0-9-]*)-(?P<salt>[a-z0-9]{8})-(?P<check>[a-z0-9]{8})")
 _CI_NAMES = ("GITHUB_RUN_ID", "CI_PIPELINE_ID", "BITBUCKET_STEP_TRIGGERER_UUID")

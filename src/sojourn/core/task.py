@@ -15,6 +15,7 @@ __all__ = ["Storage", "Task"]
 
 DEFAULT_TIMEOUT = 24 * 60 * 60
 _MACHINES_AT_MOST = 1000
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,14 @@ class Task:
         )
         if isinstance(self.script, str):
             yield from _script_problems(self.script)
-        yield from _number(self, "disk_size", "-1 for automatic, or a size in GB", low=1, also=-1)
+        yield from _number(
+            self,
+            "disk_size",
+            "-1 for automatic, or a size in GB",
+            low=1,
+            high=_LARGEST,
+            also=-1,
+        )
         yield from _number(
             self,
             "spot",
@@ -104,9 +112,13 @@ class Task:
             kinds=(int, float),
         )
         yield from _number(
-            self, "parallelism", "the number of machines, 1 or more", low=1, high=_MACHINES_AT_MOST
+            self,
+            "parallelism",
+            f"the number of machines, 1 to {_MACHINES_AT_MOST}",
+            low=1,
+            high=_MACHINES_AT_MOST,
         )
-        yield from _number(self, "timeout", "a number of seconds, 1 or more", low=1)
+        yield from _number(self, "timeout", "a number of seconds, 1 or more", low=1, high=_LARGEST)
         if not isinstance(self.storage, Storage):
             yield Problem("storage", "must be a Storage")
         if isinstance(self.environment, Mapping):

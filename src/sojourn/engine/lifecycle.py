@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.status import State
 from sojourn.core.task import Storage
 from sojourn.engine.check import check_storage, local_workdir
 from sojourn.engine.parallel import together
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "amend",
     "check",
+    "conclude",
     "create",
     "delete",
     "exists",
@@ -247,6 +249,14 @@ def left_nothing(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
     data = cloud.data(id)
     output = data.load(ctx).storage.output
     return bool(output) and not data.holds(ctx, output)
+
+
+def conclude(ctx: Context, cloud: Cloud, id: TaskId, state: State) -> None:
+    """Bring home and remove what has ended; what somebody may still need stays, see `api.run`."""
+    if state is State.SUCCEEDED and left_nothing(ctx, cloud, id):
+        ctx.warn(f"{id} is kept: it left nothing in its output")
+    elif state is not State.STOPPED:
+        delete(ctx, cloud, id)
 
 
 def delete(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from sojourn.terraform import pending
 from sojourn.terraform.plugin.log import Log
 from sojourn.terraform.plugin.server import serve
 from sojourn.terraform.provider import IterativeProvider
@@ -14,7 +15,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Serve Terraform until it is done."""
-    code = serve(IterativeProvider(), Log("provider.iterative"))
+    code = serve(IterativeProvider(), Log("provider.iterative"), settled=pending.settle)
     sys.stdout.flush()
     # Threads that wait for nothing any more would make an orderly end take its time.
     os._exit(code)

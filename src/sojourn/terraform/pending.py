@@ -1,12 +1,14 @@
-"""Creations under way, written down on this computer.
+"""Creations that no state of Terraform has yet, written down on this computer.
 
-Terraform learns the id of a new task only when its creation is over. If the provider is killed
-before that, the next creation of the same task goes on with what is there instead of making a
-second one, and every command warns of it until then.
+Terraform learns the id of a new task only when its creation is over. If the provider or Terraform
+is killed before that, the next creation of the same task goes on with what is there instead of
+making a second one, and every command warns of it until then.
 
     STATE/sojourn/terraform/ID.json     of which task it is; locked while its creation goes on
+    STATE/sojourn/terraform/ID.made     the same after that; locked while the provider lives
 
-STATE is $XDG_STATE_HOME or ~/.local/state.
+The provider removes the second when Terraform ends it in order, and any command that finds the
+task in a state. STATE is $XDG_STATE_HOME or ~/.local/state.
 """
 
 from __future__ import annotations
@@ -15,19 +17,28 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
+from sojourn.terraform.plugin.diagnostics import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sojourn.core.context import Context
     from sojourn.core.task import Task
 
-__all__ = ["Note", "broken_off", "creation", "forget"]
+__all__ = ["Note", "broken_off", "creation", "forget", "settle"]
+
+_BEGUN, _MADE = ".json", ".made"
+_TRIES = 5  # whoever looks at a note holds it for an instant
+
+_own: dict[Path, int] = {}  # the notes that this process holds, with their locks
 
 
 @dataclass(frozen=True)
@@ -54,38 +65,71 @@ class Note:
 
 
 @contextmanager
-def creation(task: Task) -> Iterator[tuple[TaskId, bool]]:
+def creation(ctx: Context, task: Task) -> Iterator[tuple[TaskId, bool]]:
     """The id to create a task with, and whether an earlier creation of it was broken off.
 
-    The note on it stays only if this process ends before the block does.
+    The note on it stays until Terraform is known to have what is answered: the block's result, or
+    a Failure with a state. It goes with a Failure without one, and stays after any other exception.
     """
     folder = _folder()
     note = Note.on(task)
     earlier = _taken_over(folder, note)
-    path, lock = earlier or _begun(folder, task, note)
+    path = earlier or _begun(ctx, folder, task, note)
     try:
         yield TaskId.parse(path.stem), earlier is not None
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(lock)
-        with suppress(OSError):
-            folder.rmdir()
+    except Failure as failure:
+        if failure.state is None:
+            _remove(path)
+        else:
+            _answered(path)
+        raise
+    except BaseException:
+        os.close(_own.pop(path))
+        raise
+    _answered(path)
 
 
-def broken_off() -> Iterator[tuple[str, Note]]:
-    """The ids of tasks whose creation was broken off, with what is known of each."""
+def settle() -> None:
+    """Terraform has all that was made."""
+    for path in list(_own):
+        _remove(path)
+
+
+def broken_off() -> Iterator[tuple[str, Note, bool]]:
+    """The ids of tasks whose creation was broken off, with what is known of each.
+
+    And whether it was complete: then it may be that a state has it all the same.
+    """
     for path in _paths(_folder()):
-        lock = _try_lock(path)
+        lock = None
+        with suppress(OSError):
+            lock = _lock(path, fcntl.LOCK_SH)
         if lock is not None:
             note = Note.read(lock)
             os.close(lock)
             if note:
-                yield path.stem, note
+                yield path.stem, note, path.suffix == _MADE
+            else:
+                _forget(path, unreadable=True)
 
 
 def forget(id: str) -> None:
-    """Nothing is left of this one."""
-    (_folder() / f"{id}.json").unlink(missing_ok=True)
+    """It is in a state of Terraform, or nothing is left of it. One under way is not touched."""
+    for suffix in (_BEGUN, _MADE):
+        _forget(_folder() / f"{id}{suffix}")
+
+
+def _forget(path: Path, *, unreadable: bool = False) -> None:
+    """`unreadable`: only if it is; whoever is killed while writing it has made nothing yet."""
+    with suppress(OSError):
+        lock = _lock(path)
+        if lock is None:
+            return
+        if unreadable and Note.read(lock):
+            os.close(lock)
+            return
+        _own[path] = lock
+        _remove(path)
 
 
 def _folder() -> Path:
@@ -96,44 +140,88 @@ def _folder() -> Path:
 
 def _paths(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".json")
-    except FileNotFoundError:
+        return sorted(path for path in folder.iterdir() if _is_note(path))
+    except OSError:
         return []
 
 
-def _taken_over(folder: Path, note: Note) -> tuple[Path, int] | None:
+def _is_note(path: Path) -> bool:
+    try:
+        return path.suffix in (_BEGUN, _MADE) and bool(TaskId.parse(path.stem))
+    except InvalidInput:
+        return False
+
+
+def _taken_over(folder: Path, note: Note) -> Path | None:
     for path in _paths(folder):
-        lock = _try_lock(path)
-        if lock is None:
+        if path in _own or _peek(path) != note:
             continue
-        if Note.read(lock) == note:
-            return path, lock
-        os.close(lock)
+        for number in range(_TRIES):
+            time.sleep(0.01 * number)
+            lock = _lock(path)
+            if lock is not None:
+                _own[path] = lock
+                return path
     return None
 
 
-def _begun(folder: Path, task: Task, note: Note) -> tuple[Path, int]:
-    path = folder / f"{TaskId.for_name(task.name, os.environ)}.json"
+def _peek(path: Path) -> Note | None:
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return Note.read(file)
+    finally:
+        os.close(file)
+
+
+def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> Path:
+    id = TaskId.for_name(task.name, os.environ)  # noqa: A001
+    path = folder / f"{id}{_BEGUN}"
+    told = False
     while True:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):  # the folder: another creation was the last to go
-            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(lock, fcntl.LOCK_EX)  # two of one name: one after the other
-            if os.fstat(lock).st_nlink:
-                os.ftruncate(lock, 0)
-                os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
-                return path, lock
-            os.close(lock)
+        lock = _lock(path, fcntl.LOCK_EX, os.O_CREAT)
+        if lock is not None:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
+            _own[path] = lock
+            return path
+        # Two of one name: one after the other.
+        if not told:
+            ctx.note(f"Waiting for another apply, which is creating {id}")
+            told = True
+        ctx.sleep(0.05)
 
 
-def _try_lock(path: Path) -> int | None:
+def _answered(path: Path) -> None:
+    made = path.with_suffix(_MADE)
+    with suppress(FileNotFoundError):
+        path.replace(made)
+    lock = _own.pop(path)
+    if made in _own:  # made twice, in a way: by two resources of one name
+        os.close(_own[made])
+    _own[made] = lock
+
+
+def _remove(path: Path) -> None:
+    lock = _own.pop(path)
+    if os.fstat(lock).st_nlink:  # else another's has taken its place
+        path.unlink(missing_ok=True)
+    os.close(lock)
+    with suppress(OSError):
+        path.parent.rmdir()
+
+
+def _lock(path: Path, how: int = fcntl.LOCK_EX, flags: int = 0) -> int | None:
     """Hold a note, if nobody else does and it is still there."""
     try:
-        lock = os.open(path, os.O_RDWR)
+        lock = os.open(path, os.O_RDWR | flags, 0o600)
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
         if os.fstat(lock).st_nlink:
             return lock
     except BlockingIOError:

@@ -30,21 +30,22 @@ class IterativeProvider:
 
     def configure(self, call: Call) -> Iterable[Diagnostic]:
         """Tell of tasks that a killed provider left half made."""
-        for task, note in pending.broken_off():
+        for task, note, made in pending.broken_off():
             try:
                 there = api.get(task, cloud=note.cloud, ctx=context(call)).exists()
-            except SojournError:
+            except (SojournError, OSError):
                 there = True  # as far as anybody knows
             if there:
-                yield _half_made(task, note)
+                yield _half_made(task, note, made)
             else:
                 pending.forget(task)
 
 
-def _half_made(id: str, note: pending.Note) -> Diagnostic:
+def _half_made(id: str, note: pending.Note, made: bool) -> Diagnostic:
+    unless = "If it is in the state, all is well. If not, " if made else ""
     return Diagnostic(
         f"An earlier apply was killed while it created {id}",
-        f"`terraform apply` of the same in {note.folder} goes on with it; "
+        f"{unless}`terraform apply` of the same in {note.folder} goes on with it; "
         f"`sojourn delete {id}` removes it.",
         warning=True,
     )

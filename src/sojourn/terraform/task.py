@@ -13,7 +13,7 @@ from sojourn.terraform import pending
 from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
 from sojourn.terraform.plugin.values import Object, Unknown, is_known
 from sojourn.terraform.taskschema import TASK, storage_of, task_of
-from sojourn.terraform.taskstate import described, nothing_observed, observed
+from sojourn.terraform.taskstate import completed, described, nothing_observed, observed
 from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["TaskResource"]
 
 _LOOK_WITHIN = 60.0  # seconds to see what a creation that failed left
+_KEPT = (
+    "What is not home stays in the cloud: repair it and destroy again. "
+    "`sojourn delete --force {id}` removes it all the same."
+)
 
 
 class TaskResource:
@@ -46,6 +50,8 @@ class TaskResource:
                 yield from diagnostics(error)
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
+        if prior is not None:
+            pending.forget(prior["id"])
         try:
             task = task_of(planned)
             if task.name and isinstance(planned["id"], Unknown):
@@ -60,12 +66,14 @@ class TaskResource:
         ctx = context(call)
         with failing():
             task = task_of(planned)
-            with pending.creation(task) as (own, resumed):
+            with pending.creation(ctx, task) as (own, resumed):
+                call.log = call.log.having(id=str(own))
                 state = {**planned, **nothing_observed(), "id": str(own)}
                 handle = _created(ctx, task, own, state, resumed)
                 return _looked_at(call, handle, state)
 
     def read(self, call: Call, state: Object) -> Object | None:
+        pending.forget(state["id"])
         with failing():
             try:
                 return {**state, **observed(_handle(state, context(call)))}
@@ -81,7 +89,8 @@ class TaskResource:
         return planned
 
     def delete(self, call: Call, state: Object) -> None:
-        with failing():
+        pending.forget(state["id"])
+        with failing(_KEPT.format(id=state["id"])):
             try:
                 handle = _handle(state, context(call))
                 storage = storage_of(state)
@@ -96,7 +105,7 @@ class TaskResource:
 
     def upgrade(self, version: int, state: Object) -> Object:
         """Version 0 was the old provider's: the same, without what came later."""
-        return state
+        return completed(state)
 
 
 def _created(ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool) -> api.Handle:
@@ -107,7 +116,7 @@ def _created(ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool)
         ctx.warn(f"{id} is there already: if it is the same task, it is taken over as it is")
     try:
         return api.create(task, id=id, ctx=ctx)
-    except SojournError as error:
+    except (SojournError, OSError) as error:
         # One that was there before goes on as it is; one that is another's is not ours to keep.
         ours = not existed and not isinstance(error, Conflict)
         raise Failure(diagnostics(error), state if ours and _left(handle, ctx) else None) from error
@@ -116,7 +125,7 @@ def _created(ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool)
 def _looked_at(call: Call, handle: api.Handle, state: Object) -> Object:
     try:
         return {**state, **observed(handle)}
-    except SojournError as error:  # it exists: nothing may be lost now
+    except (SojournError, OSError) as error:  # it exists: nothing may be lost now
         summary = f"{handle.id} is started, but could not be looked at"
         call.warn(Diagnostic(summary, str(error), warning=True))
         return state
@@ -126,7 +135,7 @@ def _left(handle: api.Handle, ctx: Context) -> bool:
     looking = ctx.shielded().within(_LOOK_WITHIN)
     try:
         return api.get(handle.id, cloud=handle.cloud, ctx=looking).exists()
-    except SojournError:
+    except (SojournError, OSError):
         return True  # it cannot be told: better a task too many in the state than one too few
 
 
@@ -141,7 +150,7 @@ def _home(handle: api.Handle, storage: Storage) -> Path | None:
         then = Path(handle.task().storage.workdir or ".").absolute()
     except NotFound:
         return None  # it was never completely created: there are no results
-    return None if here == then else here
+    return None if here == then and here.is_dir() else here
 
 
 def _not_asked(planned: Object) -> Object:

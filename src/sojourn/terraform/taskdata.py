@@ -60,12 +60,18 @@ class TaskData:
     def validate(self, config: Object) -> Iterable[Diagnostic]:
         if (config["id"] is None) == (config["name"] is None):
             yield Diagnostic("Give either `id` or `name`", "They say which task is meant.", ("id",))
+        for name in ("id", "name"):
+            if config[name] == "":
+                yield Diagnostic(f"{name}: is empty", "It says which task is meant.", (name,))
 
     def read(self, call: Call, config: Object) -> Object:
         with failing():
             wanted = config["id"] or str(TaskId.deterministic(config["name"]))
             handle = api.get(wanted, ctx=context(call))
-            values = described(handle.task())
-            [storage] = values.pop("storage")
-            values |= {name: storage[name] for name in ("workdir", "output", "exclude")}
-            return {**config, **values, **observed(handle), "id": handle.id, "name": config["name"]}
+            task = handle.task()
+            values = described(task)
+            shown: Object = {argument.name: values[argument.name] for argument in _READ}
+            for argument in _STORAGE:
+                value = getattr(task.storage, argument.name)
+                shown[argument.name] = list(value) if isinstance(value, tuple) else value
+            return {**config, **shown, **observed(handle), "id": handle.id}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from typing import Any
 
+from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.task import DEFAULT_TIMEOUT, Storage, Task
 from sojourn.terraform.plugin.schema import (
     NUMBER,
@@ -21,15 +23,22 @@ __all__ = ["OBSERVED", "TASK", "storage_of", "task_of"]
 
 _TEXTS = Type("list", STRING)
 _TEXT_MAP = Type("map", STRING)
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
 def _same_folder(one: Any, other: Any) -> bool:
     return bool(one) == bool(other) and os.path.abspath(one or "") == os.path.abspath(other or "")
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Nothing is the same as an empty text, list or map."""
+    return bool(one == other) or (one in _NOTHING and other in _NOTHING)
+
+
 def _argument(name: str, type: Type, description: str, **more: Any) -> Attribute:
     """An argument of which another value means another task."""
     more.setdefault("optional", not more.get("required"))
+    more.setdefault("same", _same)
     return Attribute(name, type, description, replace=True, **more)
 
 
@@ -158,7 +167,9 @@ TASK = Schema(
     timeouts={"create": 900.0, "read": 180.0, "update": 180.0, "delete": 900.0},
 )
 
+# What is not given, and what is not known yet: some task in which nothing can be wrong.
 _PLAIN = Task(script="#!/bin/sh")
+_LATER = Task(script="#!/bin/sh", storage=Storage(container="bucket"))
 
 
 def task_of(values: Object) -> Task:
@@ -167,8 +178,20 @@ def task_of(values: Object) -> Task:
     What is not known yet is taken for something valid.
     """
     fields = {a.name: values[a.name] for a in _ARGUMENTS}
-    given = {name: _value(name, value, _PLAIN) for name, value in fields.items()}
-    return Task(**given, storage=storage_of(values))
+    given = {name: _value(name, value, _PLAIN, _LATER) for name, value in fields.items()}
+    problems: list[Problem] = []
+    storage, task = Storage(), _PLAIN
+    try:
+        storage = storage_of(values)
+    except InvalidInput as error:
+        problems += error.problems
+    try:
+        task = Task(**given, storage=storage)
+    except InvalidInput as error:
+        problems += error.problems
+    if problems:
+        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+    return task
 
 
 def storage_of(values: Object) -> Storage:
@@ -176,17 +199,22 @@ def storage_of(values: Object) -> Storage:
     blocks = values["storage"]
     if isinstance(blocks, Unknown) or not blocks:
         return Storage()
-    given = {name: _value(name, value, _PLAIN.storage) for name, value in blocks[0].items()}
+    absent, later = _PLAIN.storage, _LATER.storage
+    given = {name: _value(name, value, absent, later) for name, value in blocks[0].items()}
     return Storage(**given)
 
 
-def _value(name: str, value: Any, plain: Task | Storage) -> Any:
-    if value is None or isinstance(value, Unknown):
-        return getattr(plain, name)
+def _value(name: str, value: Any, absent: Task | Storage, later: Task | Storage) -> Any:
+    if value is None:
+        return getattr(absent, name)
+    if isinstance(value, Unknown):
+        return getattr(later, name)
     if isinstance(value, list):
-        return tuple(item for item in value if isinstance(item, str))
+        return tuple(item for item in value if not isinstance(item, Unknown))
     if isinstance(value, dict):
-        return {key: item if isinstance(item, str) else "" for key, item in value.items()}
-    if name == "spot":
-        return float(value)
-    return value
+        return {
+            key: "" if isinstance(item, Unknown) else item
+            for key, item in value.items()
+            if item is not None
+        }
+    return float(value) if name == "spot" or isinstance(value, Decimal) else value

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from sojourn.terraform.taskschema import OBSERVED
+from sojourn.terraform.taskschema import OBSERVED, TASK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sojourn.api import Handle
-    from sojourn.core.events import CloudEvent, LogLine
+    from sojourn.core.events import CloudEvent
     from sojourn.core.task import Task
+    from sojourn.terraform.plugin.schema import Block
     from sojourn.terraform.plugin.values import Object
 
-__all__ = ["described", "nothing_observed", "observed"]
+__all__ = ["completed", "described", "nothing_observed", "observed"]
 
 # Terraform keeps all of it in its state, and sends it around with every command.
 _LOGS_CHARACTERS = 8_000_000
@@ -42,7 +42,7 @@ def nothing_observed() -> Object:
 
 
 def described(task: Task) -> Object:
-    """The arguments that would give this task; values of variables cannot be read back."""
+    """The arguments that would give this task, without those that cannot be read back."""
     storage = task.storage
     values: Object = {
         name: getattr(task, name)
@@ -59,17 +59,32 @@ def described(task: Task) -> Object:
             "timeout",
         )
     }
+    if not task.environment:  # else its values are known to the machines alone
+        values["environment"] = None
     values["tags"] = dict(task.tags) or None
     values["name"] = task.name or None
-    values["storage"] = [
-        {
-            "workdir": storage.workdir,
-            "output": storage.output,
-            "exclude": list(storage.exclude) or None,
-            "container": storage.container,
-        }
-    ]
+    block: Object = {
+        "workdir": storage.workdir,
+        "output": storage.output,
+        "exclude": list(storage.exclude) or None,
+        "container": storage.container,
+    }
+    if not storage.container_opts:
+        block["container_opts"] = None
+    values["storage"] = [block] if any(block.values()) else []
     return values
+
+
+def completed(state: Object) -> Object:
+    """An old state with the defaults of arguments that it does not have, or that are empty."""
+    [storage] = TASK.block.blocks
+    blocks = [_with_defaults(item, storage.block) for item in state.get(storage.name) or ()]
+    return {**_with_defaults(state, TASK.block), storage.name: blocks}
+
+
+def _with_defaults(values: Object, block: Block) -> Object:
+    given = {name: value for name, value in values.items() if value not in (None, "", [], {})}
+    return {**{a.name: a.default for a in block.attributes}, **given}
 
 
 def _event(event: CloudEvent) -> str:
@@ -80,21 +95,28 @@ def _logs(handle: Handle, ranks: int) -> list[str]:
     """One text a rank; of long ones the end."""
     if not ranks:
         return []
-    lines: list[list[str]] = [[] for _ in range(ranks)]
+    ends = [_End(_LOGS_CHARACTERS // ranks) for _ in range(ranks)]
     for line in handle.logs():
         if line.rank < ranks:
-            lines[line.rank].append(_line(line))
-    most = _LOGS_CHARACTERS // ranks
-    return [_end(texts, most, handle.id) for texts in lines]
+            ends[line.rank].add(f"{line.time} {line.text}")
+    return [end.text(handle.id) for end in ends]
 
 
-def _line(line: LogLine) -> str:
-    return f"{line.time} {line.text}"
+class _End:
+    """The last lines of a log, as many as there is room for."""
 
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._lines: deque[str] = deque()
+        self._whole = True
 
-def _end(lines: Iterable[str], most: int, id: str) -> str:
-    text = "\n".join(lines)
-    if len(text) <= most:
-        return text
-    _, _, end = text[-most:].partition("\n")
-    return f"[only the end of it; all of it: sojourn logs {id}]\n{end}"
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        self._room -= len(line) + 1
+        while self._room < 0:
+            self._room += len(self._lines.popleft()) + 1
+            self._whole = False
+
+    def text(self, id: str) -> str:
+        first = [] if self._whole else [f"[only the end of it; all of it: sojourn logs {id}]"]
+        return "\n".join([*first, *self._lines])

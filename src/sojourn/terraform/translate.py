@@ -30,16 +30,22 @@ def context(call: Call) -> Context:
 
 
 @contextmanager
-def failing() -> Iterator[None]:
-    """Let our errors out as those of the protocol."""
+def failing(hint: str = "") -> Iterator[None]:
+    """Let our errors out as those of the protocol.
+
+    `hint`: what to do about one of the computer's own, a full disk say.
+    """
     try:
         yield
-    except SojournError as error:
-        raise Failure(diagnostics(error)) from error
+    except (SojournError, OSError) as error:
+        raise Failure(diagnostics(error, hint)) from error
 
 
-def diagnostics(error: SojournError) -> Iterable[Diagnostic]:
+def diagnostics(error: SojournError | OSError, hint: str = "") -> Iterable[Diagnostic]:
     """An error as Terraform shows it; what is wrong with an attribute points to it."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return [Diagnostic(f"{where}{error.strerror or error}", hint)]
     if isinstance(error, InvalidInput):
         return [_about(problem, error.hint) for problem in error.problems]
     return [Diagnostic(error.message, error.hint)]
@@ -93,7 +99,7 @@ class _Teller:
 
 
 def _error(event: StepEnded) -> dict[str, str]:
-    return {"error": event.error} if event.error else {}
+    return {"error": " ".join(event.error.split())} if event.error else {}
 
 
 def _amount(event: Progress) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from sojourn.agent.disk import remove_tree
 from tests.support.privileges import stopped_by_modes
 
 _REMOVE = "import sys, pathlib, sojourn.agent.disk as d; d.remove_tree(pathlib.Path(sys.argv[1]))"
@@ -57,3 +59,13 @@ def test_what_symlinks_lead_to_stays_as_it_is(tmp_path: Path, whole: bool) -> No
 
 def test_what_is_absent_is_no_error(tmp_path: Path) -> None:
     assert _remove(tmp_path / "absent") == ""
+
+
+def test_several_may_remove_the_same_at_once(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for number in range(300):
+        (tree / f"{number}/deeper").mkdir(parents=True)
+        (tree / f"{number}/deeper/file").touch()
+    with ThreadPoolExecutor(4) as removers:
+        list(removers.map(remove_tree, [tree] * 4))
+    assert not tree.exists()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sojourn.cli.session import json_option, opened
 from sojourn.core.errors import NotFound, SojournError
+
+if TYPE_CHECKING:
+    from sojourn.core.status import Status
 
 
 @click.command("list")
@@ -19,7 +24,6 @@ def list_(as_json: bool) -> None:
     """
     from sojourn import api
     from sojourn.cli.rows import status_row, table
-    from sojourn.core.status import State, Status
 
     with opened(as_json=as_json) as session:
         rows = []
@@ -29,12 +33,16 @@ def list_(as_json: bool) -> None:
             except NotFound:
                 continue  # deleted meanwhile
             except SojournError as error:
-                status = Status(
-                    State.QUEUED, f"its state cannot be read: {error.message}", None, ()
-                )
+                status = _unreadable(error)
             session.renderer.result(status_row(handle, status), "")
             rows.append((handle.id, str(status.state), handle.cloud, status.reason))
         if not as_json:
             session.renderer.result({}, table(rows))
             if not rows:
                 session.ctx.note("There are no tasks. Start one with: sojourn run")
+
+
+def _unreadable(error: SojournError) -> Status:
+    from sojourn.core.status import State, Status
+
+    return Status(State.QUEUED, f"its state cannot be read: {error.message}", None, ())

@@ -9,7 +9,6 @@ from sojourn.clouds.local.folders import TaskFolders
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Resource, Scaler
-from sojourn.core.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from sojourn.clouds.local.scaler import LocalScaler
     from sojourn.core.context import Context
+    from sojourn.core.task import Task
 
 __all__ = ["LocalCloud"]
 
@@ -40,7 +40,7 @@ class LocalCloud:
             raise InvalidInput(
                 "storage.container", "the local cloud keeps every task in a folder of its own"
             )
-        plain = Task(script=task.script)
+        plain = type(task)(script=task.script)
         ignored = [
             name
             for name in ("machine", "image", "region", "disk_size", "spot", "permission_set")

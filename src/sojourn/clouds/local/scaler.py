@@ -68,7 +68,8 @@ class LocalScaler:
 
     def delete(self, ctx: Context) -> None:
         if self.read(ctx):
-            self._set_wanted(0)
+            with suppress(FileNotFoundError):  # somebody else removes it as well
+                self._set_wanted(0)
             self._wake(signal.SIGUSR1)
             self._wait_until_ended(ctx)
         kill_strays(self._id)

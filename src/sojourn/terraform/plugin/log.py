@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Literal
 
@@ -36,6 +37,8 @@ class Log:
             **self._fields,
             **fields,
         }
-        # In one piece, since verbs run in parallel.
-        sys.stderr.write(json.dumps(line, default=str) + "\n")
-        sys.stderr.flush()
+        # In one piece, since verbs run in parallel. Terraform may be gone, and what is under way
+        # has to come to a good end all the same.
+        with suppress(OSError):
+            sys.stderr.write(json.dumps(line, default=str) + "\n")
+            sys.stderr.flush()

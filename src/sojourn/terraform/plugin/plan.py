@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown
@@ -86,7 +87,7 @@ def _replaced(
         here = (*path, nested.name)
         before, after = _items(prior[nested.name]), _items(state[nested.name])
         if before is None or after is None or len(before) != len(after):
-            if before != after and _replaces(nested.block):
+            if before != after and _replaces(nested.block, before, after, imported):
                 yield here
             continue
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
@@ -104,6 +105,13 @@ def _items(value: Any) -> list[Object] | None:
     return [value] if isinstance(value, dict) else None
 
 
-def _replaces(block: Block) -> bool:
-    """Whether a block that comes or goes means another resource."""
-    return any(attribute.replace for attribute in block.attributes)
+def _replaces(
+    block: Block, before: list[Object] | None, after: list[Object] | None, imported: bool
+) -> bool:
+    """Whether blocks that come or go mean another resource: not if they only say the default."""
+    if before is None or after is None:
+        return any(attribute.replace for attribute in block.attributes)
+    absent: Object = {a.name: a.default for a in block.attributes}
+    absent.update({nested.name: [] for nested in block.blocks})
+    pairs = zip_longest(before, after, fillvalue=absent)
+    return any(any(_replaced(block, old, new, imported, ())) for old, new in pairs)

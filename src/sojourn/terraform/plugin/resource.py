@@ -63,7 +63,7 @@ class Resource(Protocol):
         """Remove it; if it is gone already, do nothing."""
 
     def find(self, call: Call, id: str) -> Object:
-        """The state of one that exists, to be imported."""
+        """The state of one that exists, to be imported; without what cannot be read back."""
 
     def upgrade(self, version: int, state: Object) -> Object:
         """Bring a state that an older version of the schema wrote to the present one."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from sojourn.core.flag import Flag
-from sojourn.terraform.plugin import wire
+from sojourn.terraform.plugin import sockets, wire
 from sojourn.terraform.plugin.certificate import Certificate, make_certificate
 from sojourn.terraform.plugin.service import Service
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
     from sojourn.terraform.plugin.log import Log
@@ -33,23 +30,25 @@ _VERSION = "6"
 # Terraform calls in parallel as often as `-parallelism` says, and a call to stop must get through.
 _THREADS = 1000
 _MESSAGE_BYTES = 256 * 2**20
-_PARENT_EVERY = 1.0  # seconds between looks whether Terraform is still there
+_PARENT_EVERY = 0.25  # seconds between looks whether Terraform is still there
 _END_WITHIN = 15 * 60.0  # seconds for verbs under way to clean up after Terraform is gone
-_SOCKET_LENGTH = 90  # a socket's path must not be longer than some 100 characters
+_ANSWER_WITHIN = 5.0  # seconds for answers to reach Terraform before the connection ends
 
 
-def serve(provider: Provider, log: Log) -> int:
-    """Serve one run of Terraform; returns the exit code."""
+def serve(provider: Provider, log: Log, *, settled: Callable[[], None] = lambda: None) -> int:
+    """Serve one run of Terraform; returns the exit code.
+
+    `settled` is called at the end if Terraform has got every answer.
+    """
     problem = _problem()
     if problem:
         # Terraform shows the first line of what is printed.
         print(problem, flush=True)  # noqa: T201
         return 1
-    folder = _socket_folder()
-    try:
-        return _serve(provider, log, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with sockets.folder() as folder:
+        if _serve(provider, log, folder):
+            settled()
+    return 0
 
 
 def _problem() -> str:
@@ -62,20 +61,31 @@ def _problem() -> str:
     return ""
 
 
-def _serve(provider: Provider, log: Log, folder: str) -> int:
+def _serve(provider: Provider, log: Log, folder: str) -> bool:
+    """Returns whether Terraform has got every answer."""
+    # Asked for before the handshake, which fails if Terraform is gone by then.
+    parent = os.getppid()
     service = Service(provider, log)
-    over = Flag()
-    _heed_signals(service, over)
+    end = _End()
+    _heed_signals(service, end)
     certificate = make_certificate()
     address = os.path.join(folder, "plugin")
-    server = _server(service, over, certificate, address)
+    server = _server(service, end, certificate, address)
     server.start()
     # The handshake: versions, where we listen, and whom to trust.
     print(f"1|{_VERSION}|unix|{address}|grpc|{certificate.handshake}", flush=True)  # noqa: T201
     _close_output()
-    _wait(service, over, log)
-    server.stop(None)
-    return 0
+    _wait(service, end, parent, log)
+    server.stop(_ANSWER_WITHIN).wait()
+    return end.in_order
+
+
+class _End:
+    """Whether it is time to go, and whether Terraform has asked for it with nothing under way."""
+
+    def __init__(self) -> None:
+        self.come = Flag()
+        self.in_order = False
 
 
 def _close_output() -> None:
@@ -85,11 +95,10 @@ def _close_output() -> None:
     os.close(nothing)
 
 
-def _server(
-    service: Service, over: threading.Event, certificate: Certificate, address: str
-) -> grpc.Server:
+def _server(service: Service, end: _End, certificate: Certificate, address: str) -> grpc.Server:
     def shut_down(_: wire.Empty) -> wire.Empty:
-        over.set()
+        end.in_order = service.wait(0)
+        end.come.set()
         return wire.Empty()
 
     server = grpc.server(
@@ -131,31 +140,23 @@ def _handler(
     )
 
 
-def _heed_signals(service: Service, over: threading.Event) -> None:
-    def end(*_: object) -> None:
+def _heed_signals(service: Service, end: _End) -> None:
+    def told(*_: object) -> None:
         service.stop()
-        over.set()
+        end.come.set()
 
     # Ctrl-C reaches us as well, but it is Terraform that decides what it means. Not ignored by
     # the system's own means, which the programs that we start would inherit.
     signal.signal(signal.SIGINT, lambda *_: None)
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGHUP, end)
+    signal.signal(signal.SIGTERM, told)
+    signal.signal(signal.SIGHUP, told)
 
 
-def _wait(service: Service, over: threading.Event, log: Log) -> None:
+def _wait(service: Service, end: _End, parent: int, log: Log) -> None:
     """Until Terraform is done with us, or gone: then what is under way is broken off cleanly."""
-    parent = os.getppid()
-    while not over.wait(_PARENT_EVERY):
+    while not end.come.wait(_PARENT_EVERY):
         if os.getppid() != parent:
             log.write("warn", "Terraform is gone; what is under way comes to an end")
-            service.stop()
             break
+    service.stop()
     service.wait(_END_WITHIN)
-
-
-def _socket_folder() -> str:
-    """A folder that only this user can enter, with a short path."""
-    wanted = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.gettempdir()
-    where = wanted if len(wanted) < _SOCKET_LENGTH - 30 else "/tmp"  # noqa: S108
-    return tempfile.mkdtemp(prefix="sojourn-terraform-", dir=where)

@@ -13,7 +13,7 @@ from sojourn.terraform.plugin import durations, wire
 from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure, path_to_wire
 from sojourn.terraform.plugin.plan import plan
 from sojourn.terraform.plugin.resource import Call, DataSource, Provider, Resource
-from sojourn.terraform.plugin.values import Object, decode, encode, is_known
+from sojourn.terraform.plugin.values import Object, decode, decode_json, encode, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Service"]
 
-_IMPORTED = {"imported": True}  # private state, until the first apply after an import
+# Private state of an import that could not read everything back, until the first apply after it.
+_IMPORTED = {"imported": True}
+_MARK = json.dumps(_IMPORTED).encode()
 
 
 class Service:
@@ -92,6 +94,7 @@ class Service:
         response = wire.Diagnosed()
         with self._reporting(response, None):
             _tell(response, what.validate(config))
+            _tell(response, _value_problems(what.schema.block, config))
             _tell(response, _timeout_problems(what.schema, config))
         return response
 
@@ -102,12 +105,11 @@ class Service:
             _tell(response, [Diagnostic("This state was written by Terraform 0.11 or older")])
             return response
         block = resource.schema.whole
-        state = json.loads(request.raw_state.json)
+        state = decode_json(request.raw_state.json)
         with self._reporting(response, None):
             if request.version != resource.schema.version:
                 state = resource.upgrade(request.version, state)
-            kept = decode(wire.Value(json=json.dumps(state).encode()), block)
-            response.state.msgpack = encode(kept)
+            response.state.msgpack = encode(whole(state, block))
         return response
 
     def _read(self, request: wire.ReadRequest) -> wire.StateResponse:
@@ -150,11 +152,12 @@ class Service:
         prior = decode(request.prior_state, block)
         planned = decode(request.planned_state, block)
         # Unless told otherwise, everything is as before.
-        response = wire.ApplyResponse(state=request.prior_state)
+        response = wire.ApplyResponse(state=request.prior_state, private=request.private)
         verb = "create" if prior is None else "delete" if planned is None else "update"
         call = self._call(verb, request.type_name, resource.schema, planned or prior or {})
         with self._busy.counted(), self._reporting(response, call):
             response.state.msgpack = encode(_carry_out(resource, call, prior, planned))
+            response.private = b""
         return response
 
     def _import(self, request: wire.ImportRequest) -> wire.ImportResponse:
@@ -162,11 +165,11 @@ class Service:
         response = wire.ImportResponse()
         call = self._call("read", request.type_name, resource.schema, {})
         with self._reporting(response, call):
-            state = encode(_whole(resource.find(call, request.id), resource.schema.whole))
+            found = resource.find(call, request.id)
             response.imported.add(
                 type_name=request.type_name,
-                state=wire.Value(msgpack=state),
-                private=json.dumps(_IMPORTED).encode(),
+                state=wire.Value(msgpack=encode(_whole(found, resource.schema.whole))),
+                private=b"" if _read_back(found, resource.schema.block) else _MARK,
             )
         return response
 
@@ -186,7 +189,8 @@ class Service:
 
     def _call(self, verb: str, kind: str, schema: Schema, state: Object) -> Call:
         own = state.get("id")
-        log = self._log.having(resource=kind, verb=verb, **({"id": own} if is_known(own) else {}))
+        named = {"id": own} if isinstance(own, str) else {}
+        log = self._log.having(resource=kind, verb=verb, **named)
         return Call(log, self._stopped, _time_for(verb, schema, state))
 
     @contextmanager
@@ -228,22 +232,37 @@ def _carry_out(
         call.log.write("debug", "Done", seconds=round(time.monotonic() - begun, 3))
 
 
+def _value_problems(block: Block, config: Object) -> Iterator[Diagnostic]:
+    """What Terraform lets pass: null for what is required, a value for what is only computed."""
+    for attribute in block.attributes:
+        name, given = attribute.name, config[attribute.name] is not None
+        if attribute.required and not given:
+            yield Diagnostic(f"{name}: is required, and must not be null", "Give it.", (name,))
+        elif attribute.computed and not attribute.optional and given:
+            yield Diagnostic(f"{name}: cannot be set, only read", "Remove it.", (name,))
+
+
 def _timeout_problems(schema: Schema, config: Object) -> Iterator[Diagnostic]:
-    given = config.get("timeouts") or {}
+    given = _timeouts(config)
     for verb in schema.timeouts:
         text = given.get(verb)
         if isinstance(text, str) and durations.seconds(text) is None:
             yield Diagnostic(
-                f"{text!r} is not a duration",
+                f"timeouts.{verb}: {text!r} is not a duration",
                 "Give one such as 90s, 30m or 1h30m.",
                 ("timeouts", verb),
             )
 
 
 def _time_for(verb: str, schema: Schema, state: Object) -> float:
-    text = (state.get("timeouts") or {}).get(verb)
+    text = _timeouts(state).get(verb)
     given = durations.seconds(text) if isinstance(text, str) else None
     return given or schema.timeouts.get(verb, float("inf"))
+
+
+def _timeouts(values: Object) -> Object:
+    given = values.get("timeouts")
+    return given if isinstance(given, dict) else {}
 
 
 def _required(value: wire.Value, block: Block) -> Object:
@@ -256,6 +275,13 @@ def _required(value: wire.Value, block: Block) -> Object:
 def _whole(state: Object, block: Block) -> Object:
     whole = decode(wire.Value(msgpack=encode(state)), block)
     return whole or {}
+
+
+def _read_back(found: Object, block: Block) -> bool:
+    """Whether nothing is missing that cannot be read back."""
+    return all(a.readable or a.name in found for a in block.attributes) and all(
+        _read_back(item, nested.block) for nested in block.blocks for item in found[nested.name]
+    )
 
 
 def _imported(private: bytes) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sojourn.terraform.plugin import wire
     from sojourn.terraform.plugin.schema import Block, Nested, Type
 
-__all__ = ["UNKNOWN", "Object", "Unknown", "decode", "encode", "is_known"]
+__all__ = ["UNKNOWN", "Object", "Unknown", "decode", "decode_json", "encode", "is_known", "whole"]
 
 Object = dict[str, Any]
 
@@ -42,11 +42,21 @@ def decode(value: wire.Value, block: Block) -> Object | None:
     """Read a value of the wire; None if there is no object."""
     plain: Any = None
     if value.json:
-        plain = json.loads(value.json, parse_float=Decimal)
+        plain = decode_json(value.json)
     elif value.msgpack:
         plain = msgspec.msgpack.decode(value.msgpack, ext_hook=_unknown)
-    whole: Object | None = _object(plain, block)
-    return whole
+    return whole(plain, block)
+
+
+def decode_json(data: bytes) -> Any:
+    """Read JSON with exact numbers."""
+    return json.loads(data, parse_float=Decimal)
+
+
+def whole(value: Object | None, block: Block) -> Object | None:
+    """The same with every attribute of the schema and no other, each of its type."""
+    filled: Object | None = _object(value, block)
+    return filled
 
 
 def encode(value: Object | None) -> bytes:
@@ -68,13 +78,12 @@ def _unknown(code: int, data: memoryview) -> Unknown:
 
 
 def _object(value: Any, block: Block) -> Any:
-    """Every attribute of the schema and no other, each with a value of its type."""
     if not isinstance(value, dict):
         return value
-    whole: Object = {a.name: _typed(value.get(a.name), a.type) for a in block.attributes}
+    filled: Object = {a.name: _typed(value.get(a.name), a.type) for a in block.attributes}
     for nested in block.blocks:
-        whole[nested.name] = _blocks(value.get(nested.name), nested)
-    return whole
+        filled[nested.name] = _blocks(value.get(nested.name), nested)
+    return filled
 
 
 def _blocks(value: Any, nested: Nested) -> Any:
@@ -97,10 +106,13 @@ def _typed(value: Any, kind: Type) -> Any:
 
 def _number(value: str | float | Decimal) -> int | Decimal:
     exact = Decimal(value)
+    if not exact.is_finite() or exact.adjusted() >= _DIGITS:
+        return exact
     return int(exact) if exact == exact.to_integral_value() else exact
 
 
 _LARGEST = 2**63
+_DIGITS = 100  # an int has; larger ones are short to write, and no sizes of anything
 
 
 def _plain(value: Any) -> Any:

@@ -77,8 +77,10 @@ def test_a_default_comes_back_when_the_argument_is_removed() -> None:
         ({"loose": "a"}, {"loose": Unknown(12, b"A")}, [("loose",)]),
         ({"inner": [_inner(fixed="a")]}, {"inner": [_inner(fixed="b")]}, [("inner", 0, "fixed")]),
         ({"inner": [_inner(free="a")]}, {"inner": [_inner(free="b")]}, []),
-        ({"inner": []}, {"inner": [_inner()]}, [("inner",)]),
-        ({"inner": [_inner()]}, {"inner": []}, [("inner",)]),
+        ({"inner": []}, {"inner": [_inner(free="b")]}, []),
+        ({"inner": [_inner(free="b")]}, {"inner": []}, []),
+        ({"inner": []}, {"inner": [_inner(fixed="a")]}, [("inner",)]),
+        ({"inner": [_inner(fixed="a")]}, {"inner": []}, [("inner",)]),
         ({"inner": [_inner()]}, {"inner": UNKNOWN}, [("inner",)]),
     ],
 )

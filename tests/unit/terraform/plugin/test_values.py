@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from sojourn.terraform.plugin import wire
 from sojourn.terraform.plugin.schema import BOOL, NUMBER, STRING, Attribute, Block, Nested, Type
-from sojourn.terraform.plugin.values import UNKNOWN, Unknown, decode, encode, is_known
+from sojourn.terraform.plugin.values import (
+    UNKNOWN,
+    Unknown,
+    decode,
+    decode_json,
+    encode,
+    is_known,
+    whole,
+)
 
 _BLOCK = Block(
     (
@@ -93,6 +101,19 @@ def test_a_text_of_digits_stays_a_text() -> None:
 
 def test_a_float_of_ours_goes_out_as_people_write_it() -> None:
     assert msgspec.msgpack.decode(encode({"number": 0.1})) == {"number": "0.1"}
+
+
+@pytest.mark.parametrize("number", ["1E+1000000", "Infinity"])
+def test_numbers_without_measure_are_not_written_out(number: str) -> None:
+    assert _arrives({"number": number}) == {**_EMPTY, "number": Decimal(number)}
+
+
+def test_json_numbers_are_exact() -> None:
+    digits = "0.12345678901234567890123456789"
+    state = decode_json(f'{{"number": {digits}, "text": "a"}}'.encode())
+    found = whole(state, _BLOCK)
+    assert found
+    assert found["number"] == Decimal(digits)
 
 
 def test_what_is_known_of_an_unknown_value_goes_back_unchanged() -> None:

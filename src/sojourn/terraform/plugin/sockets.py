@@ -1,0 +1,53 @@
+"""Where the socket lies: a folder that is locked while its process lives."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["folder"]
+
+_PREFIX = "sojourn-terraform-"
+_NEW = f".{_PREFIX}"
+_LENGTH = 90  # a socket's path must not be longer than some 100 characters
+
+
+@contextmanager
+def folder() -> Iterator[str]:
+    """A folder that only this user can enter, with a short path.
+
+    Those that killed processes left are removed on the way.
+    """
+    wanted = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.gettempdir()
+    where = Path(wanted if len(wanted) < _LENGTH - 30 else "/tmp")  # noqa: S108
+    _sweep(where)
+    new = Path(tempfile.mkdtemp(prefix=_NEW, dir=where))
+    lock = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        own = new.rename(where / new.name.removeprefix("."))  # locked before others look at it
+        try:
+            yield str(own)
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _sweep(where: Path) -> None:
+    for left in where.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another user's, in use, or just gone
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)

@@ -1,0 +1,110 @@
+"""Moments in the life of a command, at which something happens to it.
+
+The provider is held still there by a real SIGSTOP, so that tests need no luck.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tests.support.waiting import until
+from tests.terraform.project import Project
+
+MANY_BYTES = 64 << 20  # that take long enough to upload to be interrupted
+
+
+def provider_of(terraform: subprocess.Popen[str]) -> int | None:
+    """The provider that a command has running now."""
+    for thread in Path(f"/proc/{terraform.pid}/task").glob("*/children"):
+        try:
+            children = thread.read_text().split()
+        except OSError:
+            continue
+        for child in map(int, children):
+            if b"sojourn.terraform" in _arguments(child):
+                return child
+    return None
+
+
+def held(terraform: subprocess.Popen[str], happened: Callable[[], object]) -> int:
+    """Stop the provider as soon as something has happened; returns its process."""
+    give_up = time.monotonic() + 60
+    while not happened():
+        assert terraform.poll() is None, terraform.communicate()
+        assert time.monotonic() < give_up, "it did not happen in time"
+        time.sleep(0.001)
+    provider = provider_of(terraform)
+    assert provider is not None
+    _send(provider, signal.SIGSTOP)
+    return provider
+
+
+def held_at_upload(project: Project, terraform: subprocess.Popen[str]) -> int:
+    """Stop the provider in the middle of an upload, which has to be large."""
+    provider = held(terraform, lambda: project.stored("store/workdir/objects/*"))
+    assert project.stored("store/workdir/snapshots/*") == []
+    return provider
+
+
+def held_at_start(project: Project, terraform: subprocess.Popen[str]) -> int:
+    """Stop the provider when machines are starting, mostly before Terraform has its answer."""
+    provider = held(terraform, lambda: project.stored("scaler/supervisor.lock"))
+    while not _supervised(project):
+        go_on(provider)  # a bit further
+        time.sleep(0.002)
+        _send(provider, signal.SIGSTOP)
+    return provider
+
+
+def _supervised(project: Project) -> bool:
+    [lock] = project.stored("scaler/supervisor.lock")
+    for _ in range(20):
+        if lock.read_text():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def go_on(provider: int) -> None:
+    _send(provider, signal.SIGCONT)
+
+
+def go_on_slowly(provider: int) -> None:
+    """Let it go on a bit at a time, for long enough to notice what happened meanwhile."""
+    for _ in range(25):
+        go_on(provider)
+        time.sleep(0.005)
+        _send(provider, signal.SIGSTOP)
+        time.sleep(0.045)
+    go_on(provider)
+
+
+def ctrl_c(terraform: subprocess.Popen[str]) -> None:
+    """What a terminal does: every process of the group gets it."""
+    os.killpg(terraform.pid, signal.SIGINT)
+
+
+def kill(process: int) -> None:
+    _send(process, signal.SIGKILL)
+
+
+def _send(process: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it may have ended
+        os.kill(process, number)
+
+
+def provider_ends(project: Project) -> None:
+    until(lambda: not project.providers(), 60)
+
+
+def _arguments(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,178 @@
+"""From the values of a configuration to a task, and what counts as a change."""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Storage, Task
+from sojourn.terraform.plugin.plan import plan
+from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown, whole
+from sojourn.terraform.taskschema import TASK, storage_of, task_of
+from sojourn.terraform.taskstate import completed, described
+
+_SCRIPT = "#!/bin/sh"
+_PREFIXED = Unknown(12, b"\x81\x03\xa9#!/bin/sh")
+
+
+def _values(**given: Any) -> Object:
+    values = whole({"cloud": "local", "script": _SCRIPT, **given}, TASK.block)
+    assert values
+    return values
+
+
+def _changes(before: Object, after: Object) -> tuple[Any, ...]:
+    prior = plan(TASK.block, None, before, before).state
+    prior.update({name: "" for name, value in prior.items() if isinstance(value, Unknown)})
+    return plan(TASK.block, prior, after, after).replace
+
+
+def test_what_is_not_given_has_its_default() -> None:
+    assert task_of(_values()) == Task(script=_SCRIPT)
+    assert task_of(_values(storage=[{}])) == Task(script=_SCRIPT)
+
+
+def test_all_that_is_given_is_in_the_task() -> None:
+    given: dict[str, Any] = {
+        "region": "us-east",
+        "machine": "l",
+        "disk_size": 10,
+        "image": "nvidia",
+        "permission_set": "arn",
+        "parallelism": 2,
+        "environment": {"A": "a"},
+        "timeout": 60,
+        "tags": {"a": "b"},
+        "name": "n",
+    }
+    storage = {"workdir": "w", "output": "o", "exclude": ["*.a"], "container": "c"}
+    values = _values(**given, spot=Decimal("0.1"), storage=[storage])
+    expected = Storage("w", "o", ("*.a",), "c")
+    assert task_of(values) == Task(script=_SCRIPT, spot=0.1, storage=expected, **given)
+
+
+@pytest.mark.parametrize("unknown", [UNKNOWN, _PREFIXED], ids=["unknown", "refined"])
+def test_what_is_not_known_yet_is_taken_for_valid(unknown: Unknown) -> None:
+    arguments = [a.name for a in TASK.block.attributes if a.replace]
+    inner = [a.name for a in TASK.block.blocks[0].block.attributes]
+    values = _values(**dict.fromkeys(arguments, unknown), storage=[dict.fromkeys(inner, unknown)])
+    assert task_of(values).script == _SCRIPT
+    assert task_of(_values(storage=unknown)) == Task(script=_SCRIPT)
+
+
+def test_parts_that_are_not_known_yet_are_taken_for_valid() -> None:
+    storage = {"exclude": ["*.a", UNKNOWN], "container": UNKNOWN, "container_opts": {"a": "b"}}
+    task = task_of(_values(environment={"A": UNKNOWN, "B*": UNKNOWN}, storage=[storage]))
+    assert task.environment == {"A": "", "B*": ""}
+    assert task.storage.exclude == ("*.a",)
+
+
+def test_variables_and_tags_that_are_null_are_left_out() -> None:
+    task = task_of(_values(environment={"A": None, "B": "b"}, tags={"a": None}))
+    assert (task.environment, task.tags) == ({"B": "b"}, {})
+
+
+def test_all_problems_are_told_at_once() -> None:
+    values = _values(script="echo", parallelism=0, storage=[{"output": "../up", "exclude": [None]}])
+    with pytest.raises(InvalidInput) as caught:
+        task_of(values)
+    assert [problem.path for problem in caught.value.problems] == [
+        "storage.output",
+        "storage.exclude",
+        "script",
+        "parallelism",
+    ]
+
+
+@pytest.mark.parametrize("name", ["disk_size", "parallelism", "timeout"])
+@pytest.mark.parametrize(
+    ("value", "said"), [(Decimal("1.5"), "not 1.5"), (Decimal("1e500"), "not inf"), (10**99, "")]
+)
+def test_numbers_that_are_no_whole_ones_or_too_large(name: str, value: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{name}: .*{said}"):
+        task_of(_values(**{name: value}))
+
+
+def test_a_price_without_end_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="spot: inf is not possible"):
+        task_of(_values(spot=Decimal("1e500")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (".", "./", True),
+        (".", "HERE", True),
+        ("HERE", ".", True),
+        ("work", "./work/", True),
+        ("work", "other/../work", True),
+        ("work", "other", False),
+        ("", ".", False),
+        (".", "", False),
+        (".", None, False),
+        ("", None, True),
+        (".", UNKNOWN, False),
+    ],
+)
+def test_a_folder_that_is_only_spelled_otherwise_is_the_same(
+    before: str, after: Any, same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, other = (os.getcwd() if folder == "HERE" else folder for folder in (before, after))
+    found = _changes(_values(storage=[{"workdir": one}]), _values(storage=[{"workdir": other}]))
+    assert found == (() if same else (("storage", 0, "workdir"),))
+
+
+@pytest.mark.parametrize("name", ["environment", "tags"])
+def test_an_empty_map_is_the_same_as_none(name: str) -> None:
+    assert _changes(_values(), _values(**{name: {}})) == ()
+    assert _changes(_values(**{name: {}}), _values()) == ()
+    assert _changes(_values(), _values(**{name: {"a": "b"}})) == ((name,),)
+
+
+def test_no_price_is_not_the_same_as_any_price() -> None:
+    assert _changes(_values(spot=0), _values()) == (("spot",),)
+
+
+@pytest.mark.parametrize(
+    ("storage", "replaced"),
+    [
+        ({}, ()),
+        ({"output": "o", "exclude": ["*.a"]}, ()),
+        ({"workdir": ""}, ()),
+        ({"workdir": "."}, (("storage",),)),
+        ({"container": "c"}, (("storage",),)),
+    ],
+)
+def test_a_storage_block_that_comes_or_goes_replaces_if_it_says_so(
+    storage: dict[str, Any], replaced: tuple[Any, ...]
+) -> None:
+    assert _changes(_values(), _values(storage=[storage])) == replaced
+    assert _changes(_values(storage=[storage]), _values()) == replaced
+
+
+def test_a_task_is_described_as_it_was_asked_for() -> None:
+    storage = Storage("w", "o", ("*.a",))
+    task = Task(script=_SCRIPT, spot=0.1, tags={"a": "b"}, name="n", storage=storage)
+    described_again = task_of(_values(**described(task)))
+    assert described_again == task
+    assert storage_of(_values(**described(Task(script=_SCRIPT)))) == Storage()
+
+
+def test_values_of_variables_are_not_described() -> None:
+    assert "environment" not in described(Task(script=_SCRIPT, environment={"A": "secret"}))
+    assert described(Task(script=_SCRIPT))["environment"] is None
+
+
+def test_an_old_state_is_completed_with_defaults() -> None:
+    old = {"cloud": "local", "script": _SCRIPT, "tags": {}, "storage": [{"workdir": "."}]}
+    now = whole(completed({**old, "spot": 0, "gone": "x"}), TASK.block)
+    assert now
+    assert (now["spot"], now["machine"], now["tags"]) == (0, "m", None)
+    assert now["storage"][0]["container"] == ""
+    assert "gone" not in now
