@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
 from typing import Any
@@ -21,6 +21,22 @@ from tests.simcloud.aws.wire import Answer, Request
 
 class _Handler(MotoRequestHandler):
     disable_nagle_algorithm = True  # else each call waits for a delayed acknowledgement
+
+    server: Server  # type: ignore[assignment, unused-ignore]
+
+    def run_wsgi(self) -> None:
+        """Answer one request. werkzeug's way closes the connection after each and waits before."""
+        answer = self.server.answer(_request(self.make_environ()))
+        self.send_response(answer.status)
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        for name, value in headers.items():
+            if name not in ("connection", "content-length", "status", "server", "date"):
+                self.send_header(name, value)
+        length = headers.get("content-length", "0") if self.command == "HEAD" else len(answer.body)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
 
     def log(self, type: str, message: str, *args: Any) -> None:
         """Nothing is printed."""
@@ -35,10 +51,10 @@ class Server(ThreadedWSGIServer):
     request_queue_size = 128
 
     def __init__(self, answer: Callable[[Request], Answer]) -> None:
-        self._answer = answer
+        self.answer = answer
         self._clients: dict[socket.socket, threading.Thread] = {}
         self._guard = threading.Lock()
-        super().__init__("127.0.0.1", 0, self._application, handler=_Handler)
+        super().__init__("127.0.0.1", 0, None, handler=_Handler)  # type: ignore[arg-type]
         self._loop = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
     def start(self) -> None:
@@ -71,17 +87,6 @@ class Server(ThreadedWSGIServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no error."""
-
-    def _application(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        answer = self._answer(_request(environ))
-        headers = {
-            name: value for name, value in answer.headers.items() if name.lower() != "status"
-        }
-        if environ["REQUEST_METHOD"] != "HEAD":
-            headers = {n: v for n, v in headers.items() if n.lower() != "content-length"}
-            headers["Content-Length"] = str(len(answer.body))
-        start(f"{answer.status} -", list(headers.items()))
-        return [answer.body]
 
 
 def _request(environ: dict[str, Any]) -> Request:

@@ -70,6 +70,9 @@ def _payload(request: Request, service: str, presigned: bool) -> str:
     given = request.headers.get("x-amz-content-sha256", "")
     if given.startswith("STREAMING-"):
         raise AWSError("NotImplemented", "Bodies in signed chunks are not known here", 501)
+    if not given:
+        message = "Missing required header for this request: x-amz-content-sha256"
+        raise AWSError("InvalidRequest", message)
     if given not in (actual, _UNSIGNED):
         message = "The provided 'x-amz-content-sha256' header does not match what was computed."
         raise AWSError("XAmzContentSHA256Mismatch", message)
