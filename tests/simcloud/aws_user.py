@@ -58,7 +58,10 @@ class User:
                 aws_access_key_id=self._environment["AWS_ACCESS_KEY_ID"],
                 aws_secret_access_key=self._environment["AWS_SECRET_ACCESS_KEY"],
                 aws_session_token=self._environment.get("AWS_SESSION_TOKEN"),
-                config=Config(retries={"total_max_attempts": 1}),
+                config=Config(
+                    retries={"total_max_attempts": 1},
+                    signature_version="s3v4" if service == "s3" else "v4",
+                ),
             )
         return self._clients[service]
 
@@ -81,6 +84,10 @@ class User:
     @property
     def sts(self) -> Any:
         return self.client("sts")
+
+    def in_region(self, region: str) -> User:
+        """The same user, elsewhere."""
+        return User(self._environment, region)
 
     def close(self) -> None:
         for client in self._clients.values():

@@ -300,7 +300,9 @@ class AutoScaling:
         """Subnets and their zones."""
         backend = backends.ec2(region)
         subnets = {subnet.id: subnet for subnet in backend.describe_subnets()}
-        ids = [each.strip() for each in given.get("VPCZoneIdentifier", "").split(",") if each]
+        ids = [
+            each for each in given.get("VPCZoneIdentifier", "").replace(" ", "").split(",") if each
+        ]
         zones = given.get("AvailabilityZones", [])
         if not ids:
             if not zones:

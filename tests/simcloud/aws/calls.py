@@ -75,7 +75,7 @@ def identify(request: Request) -> Call:
         raise AWSError("MissingAuthenticationToken", "Missing Authentication Token", 403)
     key_id, _, region, service = scope.groups()
     if service not in _SERVICES:
-        raise AWSError("UnknownService", f"There is no service {service} here", 404)
+        raise NotImplementedError(f"The service {service} is not known here")
     operation = _operation_of_s3(request) if service == "s3" else request.form.get("Action", "")
     return Call(service, operation, region, key_id)
 

@@ -65,7 +65,8 @@ class Gate:
                 raise fault.raised(call)
             self._authorize(call, caller, request)
             answer = self._services[call.service](call, request)
-            self._changed.notify_all()
+            if call.service == "autoscaling":
+                self._changed.notify_all()  # the scaler may have something to do
             return self._afterwards(call, caller, request, answer, fault)
 
     def _afterwards(

@@ -49,8 +49,8 @@ def _of_region(backend: Any) -> Iterator[str]:
         for group in groups.values():
             if group.name != "default":
                 yield f"security group {group.name}"
-    for pair in backend.key_pairs.values():
-        yield f"key pair {pair.name}"
+    for name in backend.key_pairs:
+        yield f"key pair {name}"
     for template in backend.launch_templates.values():
         yield f"launch template {template.name}"
     for instance in backend.all_instances():

@@ -86,7 +86,7 @@ def check(region: str, data: Mapping[str, Any], profiles: Profiles) -> None:
             f"type and an AMI that have matching architectures, and try again."
         )
     key = data.get("KeyName")
-    if key and key not in {pair.name for pair in backend.key_pairs.values()}:
+    if key and key not in backend.key_pairs:
         raise LaunchRefusedError(f"The key pair '{key}' does not exist")
     for group in security_groups(data):
         if backend.get_security_group_from_id(group) is None:

@@ -86,7 +86,9 @@ def _signature(
     names = fields["SignedHeaders"].split(";")
     # Everywhere but in S3 the path is encoded once more; here it is the root.
     path = request.path if service == "s3" else quote(request.path)
-    headers = "".join(f"{name}:{' '.join(_header(request, name).split())}\n" for name in names)
+    headers = "".join(
+        f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in names
+    )
     canonical = "\n".join(
         [request.method, path, _query(request.query), headers, ";".join(names), payload]
     )
@@ -97,10 +99,6 @@ def _signature(
     for part in (date, region, service, "aws4_request", text):
         key = hmac.digest(key, part.encode(), "sha256")
     return key.hex()
-
-
-def _header(request: Request, name: str) -> str:
-    return request.headers.get(name, "")
 
 
 def _query(query: str) -> str:
