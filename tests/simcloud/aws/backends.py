@@ -1,0 +1,88 @@
+"""Where moto keeps the state of the account, and how a request is handed to moto.
+
+All that touches moto's state does so with the account's lock held: moto has none. What moto is not
+strict about does not belong here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tests.simcloud.aws.wire import Answer, Request
+
+ACCOUNT = "123456789012"
+PARTITION = "aws"
+
+
+def ec2(region: str) -> Any:
+    from moto.ec2.models import ec2_backends
+
+    # Its own images are many and none of them is what a task would use; see `images`
+    os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
+    try:
+        return ec2_backends[ACCOUNT][region]
+    finally:
+        del os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"]
+
+
+def ec2_regions() -> Iterator[tuple[str, Any]]:
+    """The regions that were used, with their state."""
+    from moto.ec2.models import ec2_backends
+
+    yield from list(ec2_backends[ACCOUNT].items())
+
+
+def iam() -> Any:
+    from moto.iam.models import iam_backends
+
+    return iam_backends[ACCOUNT][PARTITION]
+
+
+def s3() -> Any:
+    from moto.s3.models import s3_backends
+
+    return s3_backends[ACCOUNT][PARTITION]
+
+
+def sts() -> Any:
+    from moto.sts.models import sts_backends
+
+    return sts_backends[ACCOUNT][PARTITION]
+
+
+def reset() -> None:
+    """Forget the account."""
+    s3().reset()
+    for _, backend in ec2_regions():
+        _forget(backend)
+    from moto.ec2.models import ec2_backends
+
+    ec2_backends[ACCOUNT].clear()
+    iam().reset()
+    sts().reset()
+
+
+def call(request: Request) -> Answer:
+    """What moto answers to the request."""
+    answered: list[Any] = []
+    environ = dict(request.environ)
+    chunks = _application()(environ, lambda *said: answered.extend(said[:2]))
+    body = b"".join(chunks)
+    status, headers = answered
+    return Answer(int(status.split()[0]), body, dict(headers))
+
+
+@functools.cache
+def _application() -> Any:
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+    return DomainDispatcherApplication(create_backend_app)
+
+
+def _forget(backend: Any) -> None:
+    """Instances would give their addresses back to subnets that are gone."""
+    for reservation in backend.reservations.values():
+        reservation.instances.clear()

@@ -1,0 +1,44 @@
+"""The account's clock, which a test may put forward, and how long things take in it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+
+@dataclass
+class Timing:
+    """Seconds. In AWS most of these are minutes; a test may change them at any time."""
+
+    profile_ready: float = 0.0  # how long a new instance profile is unknown to EC2
+    bucket_ready: float = 0.0  # how long a new bucket is not found
+    launch: float = 0.0  # how long an instance is pending before its machine boots
+    respawn: float = 0.1  # how long a group takes to replace what it lost
+    retry: float = 0.3  # how long a group waits after a launch that failed in all zones
+    shutdown: float = 10.0  # how long a machine has to shut down in order
+    deletion: float = 0.1  # how long a group without instances is being deleted
+    notice: float = 2.0  # from the notice of an interruption to the interruption
+    credentials: float = 6 * 3600.0  # how long those of a machine are good
+
+
+class Clock:
+    """Real time and an offset. Scheduled actions and all timings above go by it."""
+
+    def __init__(self) -> None:
+        self._offset = 0.0
+
+    def now(self) -> float:
+        return time.time() + self._offset
+
+    def today(self) -> datetime:
+        return datetime.fromtimestamp(self.now(), timezone.utc)
+
+    def advance(self, seconds: float) -> None:
+        assert seconds >= 0, "time does not go back"
+        self._offset += seconds
+
+
+def stamp(moment: datetime) -> str:
+    """As AWS writes times into sentences."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,118 @@
+"""What EC2 refuses and moto does not, and what of it is done here: ending instances.
+
+Checks of what is launched do not belong here, see `launch`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from tests.simcloud.aws import backends, codec, images
+from tests.simcloud.aws.calls import Call
+from tests.simcloud.aws.fleet import Fleet
+from tests.simcloud.aws.launch import USER_DATA_LIMIT
+from tests.simcloud.aws.wire import Answer, AWSError, Request
+
+# Instances come from groups alone, and moto's own way of making and moving them would bypass them
+_NOT_HERE = {
+    "RebootInstances", "RequestSpotInstances", "RunInstances", "StartInstances", "StopInstances",
+}  # fmt: skip
+
+
+class EC2:
+    """Checks before moto answers; each is called with the lock held."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+
+    def answer(self, call: Call, request: Request) -> Answer:
+        if call.operation in _NOT_HERE:
+            raise NotImplementedError(f"{call.name} is not known here")
+        backend = backends.ec2(call.region)
+        images.publish(backend)
+        if call.operation == "TerminateInstances":
+            return self._terminate(call, request)
+        if call.operation in ("CreateLaunchTemplate", "CreateLaunchTemplateVersion"):
+            _check_user_data(request)
+        if call.operation in ("DescribeLaunchTemplates", "DeleteLaunchTemplate"):
+            _check_templates(backend, codec.parameters("ec2", call.operation, request))
+        if call.operation == "DeleteSecurityGroup":
+            _check_unused(backend, request.form)
+        return backends.call(request)
+
+    def _terminate(self, call: Call, request: Request) -> Answer:
+        ids = codec.parameters("ec2", call.operation, request)["InstanceIds"]
+        found = [self._fleet.find(each) for each in ids]
+        missing = [name for name, each in zip(ids, found, strict=True) if each is None]
+        if missing:
+            named = ", ".join(missing)
+            code = "InvalidInstanceID.NotFound"
+            raise AWSError(code, f"The instance ID '{named}' does not exist")
+        changes = []
+        for instance in found:
+            assert instance is not None
+            before = _state(instance.record)
+            self._fleet.terminate(instance)
+            changes.append(
+                {
+                    "InstanceId": instance.id,
+                    "PreviousState": before,
+                    "CurrentState": _state(instance.record),
+                }
+            )
+        return codec.result("ec2", call.operation, {"TerminatingInstances": changes})
+
+
+def _state(record: Any) -> dict[str, Any]:
+    return {"Name": record.state, "Code": record.state_code}
+
+
+def _check_user_data(request: Request) -> None:
+    text = request.form.get("LaunchTemplateData.UserData", "")
+    code = "InvalidUserData.Malformed"
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise AWSError(code, "Invalid BASE64 encoding of user data.") from None
+    if len(data) > USER_DATA_LIMIT:
+        raise AWSError(code, f"User data is limited to {USER_DATA_LIMIT} bytes.")
+
+
+def _check_templates(backend: Any, given: dict[str, Any]) -> None:
+    """moto passes over ids that are not there, and has other codes."""
+    names = {template.name for template in backend.launch_templates.values()}
+    for name in [*given.get("LaunchTemplateNames", []), given.get("LaunchTemplateName")]:
+        if name and name not in names:
+            raise AWSError(
+                "InvalidLaunchTemplateName.NotFoundException",
+                "At least one of the launch templates specified in the request does not exist.",
+            )
+    for given_id in [*given.get("LaunchTemplateIds", []), given.get("LaunchTemplateId")]:
+        if given_id and given_id not in backend.launch_templates:
+            raise AWSError(
+                "InvalidLaunchTemplateId.NotFound",
+                f"The specified launch template, with template ID {given_id}, does not exist.",
+            )
+
+
+def _check_unused(backend: Any, given: dict[str, str]) -> None:
+    name = given.get("GroupId") or given.get("GroupName", "")
+    group = backend.get_security_group_by_name_or_id(name)
+    if group is None:
+        return
+    if group.name == "default":
+        message = f'the specified group: "{group.id}" name: "default" cannot be deleted by a user'
+        raise AWSError("CannotDelete", message)
+    used = any(group.id in {g.id for g in nic.group_set} for nic in backend.enis.values())
+    referred = any(
+        source.get("GroupId") == group.id
+        for groups in backend.groups.values()
+        for other in groups.values()
+        if other.id != group.id
+        for rule in (*other.ingress_rules, *other.egress_rules)
+        for source in [rule.source_group or {}]
+    )
+    if used or referred:
+        raise AWSError("DependencyViolation", f"resource {group.id} has a dependent object")

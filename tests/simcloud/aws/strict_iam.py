@@ -1,0 +1,57 @@
+"""What IAM and STS do that moto does not: profiles that take a while, denials that can be read."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+from tests.simcloud.aws import backends, codec
+from tests.simcloud.aws.calls import Call
+from tests.simcloud.aws.clock import Timing
+from tests.simcloud.aws.launch import Profiles
+from tests.simcloud.aws.wire import Answer, AWSError, Request
+
+
+class IAM:
+    """Called with the lock held."""
+
+    def __init__(self, profiles: Profiles, timing: Timing) -> None:
+        self._profiles = profiles
+        self._timing = timing
+
+    def answer(self, call: Call, request: Request) -> Answer:
+        answer = backends.call(request)
+        if call.operation == "AddRoleToInstanceProfile" and answer.status == 200:
+            name = request.form["InstanceProfileName"]
+            self._profiles.made(name, self._timing.profile_ready)
+        return answer
+
+
+def answer_sts(call: Call, request: Request) -> Answer:
+    if call.operation != "DecodeAuthorizationMessage":
+        return backends.call(request)
+    given = codec.parameters("sts", call.operation, request)
+    try:
+        decoded = zlib.decompress(base64.urlsafe_b64decode(given["EncodedMessage"])).decode()
+    except (ValueError, zlib.error):
+        code = "InvalidAuthorizationMessageException"
+        raise AWSError(code, "Message is not valid") from None
+    return codec.result("sts", call.operation, {"DecodedMessage": decoded})
+
+
+def encoded(action: str, resource: str, who: str) -> str:
+    """The message of a denial, which only who may decode it can read."""
+    message = {
+        "allowed": False,
+        "explicitDeny": False,
+        "matchedStatements": {"items": []},
+        "failures": {"items": []},
+        "context": {
+            "principal": {"arn": who},
+            "action": action,
+            "resource": resource,
+            "conditions": {"items": []},
+        },
+    }
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(message).encode())).decode()

@@ -1,0 +1,48 @@
+"""What S3 refuses and moto does not: other regions, others' buckets, buckets that are too new."""
+
+from __future__ import annotations
+
+from tests.simcloud.aws import backends
+from tests.simcloud.aws.calls import Call
+from tests.simcloud.aws.clock import Clock, Timing
+from tests.simcloud.aws.wire import Answer, AWSError, Request
+
+
+class S3:
+    """Checks before moto answers; each is called with the lock held."""
+
+    def __init__(self, clock: Clock, timing: Timing) -> None:
+        self._clock = clock
+        self._timing = timing
+        self._ready: dict[str, float] = {}
+        self.foreign: set[str] = set()  # names that other accounts have
+
+    def answer(self, call: Call, request: Request) -> Answer:
+        if call.operation.startswith("Unknown"):
+            raise NotImplementedError(f"{call.name} is not known here")
+        bucket, _ = request.bucket_and_key
+        if bucket in self.foreign:
+            if call.operation == "CreateBucket":
+                message = (
+                    "The requested bucket name is not available. Please select a different name."
+                )
+                raise AWSError("BucketAlreadyExists", message, 409, BucketName=bucket)
+            raise AWSError("AccessDenied", "Access Denied", 403)
+        known = backends.s3().buckets.get(bucket)
+        if call.operation == "CreateBucket":
+            answer = backends.call(request)
+            if known is None and answer.status == 200:
+                self._ready[bucket] = self._clock.now() + self._timing.bucket_ready
+            return answer
+        if known is not None:
+            if self._ready.get(bucket, 0.0) > self._clock.now():
+                message = "The specified bucket does not exist"
+                raise AWSError("NoSuchBucket", message, 404, BucketName=bucket)
+            if known.region_name != call.region:
+                raise AWSError(
+                    "AuthorizationHeaderMalformed",
+                    f"The authorization header is malformed; the region '{call.region}' is wrong; "
+                    f"expecting '{known.region_name}'",
+                    Region=known.region_name,
+                )
+        return backends.call(request)
