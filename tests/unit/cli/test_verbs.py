@@ -172,7 +172,7 @@ def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
     refused = shell("delete", task)
     assert refused.returncode == 2
     assert "which is not on this computer" in refused.stderr
-    assert "Nothing was removed; `--force` removes it all the same." in refused.stderr
+    assert f"Nothing was removed; `sojourn delete --force {task}` removes it" in refused.stderr
     assert shell.tasks() == [task]
     assert shell("gc", "--yes").returncode == 1
     forced = shell("delete", "--force", task)
