@@ -9,12 +9,18 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import clouds, engine
 from sojourn.core.context import Context
 from sojourn.core.environment import resolve_environment
-from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.errors import (
+    AuthError,
+    InvalidInput,
+    MissingDependency,
+    NotFound,
+    Transient,
+)
 from sojourn.core.events import CloudEvent, Event, LogLine
 from sojourn.core.ids import TaskId, normalise
 
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Handle", "Result", "check", "create", "gc", "get", "list_tasks", "run"]
 
 OnEvent = Callable[[Event], None]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -224,23 +231,35 @@ def get(
 
 
 def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:
-    """All tasks, of all clouds."""
+    """All tasks, of all clouds that can be asked."""
     ctx = ctx or _context(on_event)
-    return [
-        Handle(cloud, id, ctx)
-        for cloud in map(clouds.load, clouds.NAMES)
-        for id in cloud.tasks(ctx)  # noqa: A001
-    ]
+
+    def tasks(cloud: Cloud) -> list[Handle]:
+        return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
+
+    return _of_all_clouds(ctx, tasks)
 
 
 def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:
     """Tasks that finished or were never completed, and why they could be deleted."""
     ctx = ctx or _context(on_event)
-    return [
-        (Handle(cloud, found.id, ctx), found.reason)
-        for cloud in map(clouds.load, clouds.NAMES)
-        for found in engine.gc.garbage(ctx, cloud)
-    ]
+
+    def garbage(cloud: Cloud) -> list[tuple[Handle, str]]:
+        found = engine.gc.garbage(ctx, cloud)
+        return [(Handle(cloud, item.id, ctx), item.reason) for item in found]
+
+    return _of_all_clouds(ctx, garbage)
+
+
+def _of_all_clouds(ctx: Context, ask: Callable[[Cloud], list[_T]]) -> list[_T]:
+    """One that cannot be asked must not hide what is in the others."""
+    found: list[_T] = []
+    for cloud in clouds.set_up():
+        try:
+            found += ask(cloud)
+        except (AuthError, MissingDependency, Transient) as error:
+            ctx.warn(f"{cloud.name} could not be asked. {error}")
+    return found
 
 
 def _context(on_event: OnEvent | None) -> Context:

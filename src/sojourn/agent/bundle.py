@@ -1,4 +1,4 @@
-"""The agent's luggage: a zip with all it needs, for each Python that a machine may have.
+"""The agent's luggage: a zip of all it needs, for each Python that a machine may have.
 
 A machine has no internet access, so what it needs travels by way of the store. Wheels are fetched
 once, by pip with the user's own settings, and kept in CACHE/sojourn/wheels, where CACHE is
@@ -18,10 +18,12 @@ from pathlib import Path
 import sojourn
 from sojourn.core.errors import MissingDependency, Transient
 
-__all__ = ["PYTHONS", "bundle"]
+__all__ = ["PYTHONS", "WHEELS", "bundle"]
+
+WHEELS = "wheels"  # the folder of those in a bundle; they have to be unpacked too
 
 PYTHONS = ("310", "311", "312", "313")
-_WHEELS = ("blake3", "obstore")
+_NEEDED = ("blake3", "obstore")
 _PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
 _OURS = ("agent", "core", "storage", "clouds/aws/onboard")  # and the packages they are in
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
@@ -30,19 +32,13 @@ _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 def bundle(python: str, architecture: str) -> bytes:
     """The zip for a Python such as "312" on "x86_64" or "aarch64"."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as target:
-        for wheel in _wheels(python, architecture):
-            _add_wheel(target, wheel)
+    with zipfile.ZipFile(buffer, "w") as target:
+        for wheel in _wheels(python, architecture):  # zips themselves
+            info = zipfile.ZipInfo(f"{WHEELS}/{wheel.name}", _MOMENT)
+            target.writestr(info, wheel.read_bytes(), zipfile.ZIP_STORED)
         for path, data in _ours():
-            target.writestr(zipfile.ZipInfo(path, _MOMENT), data)
+            target.writestr(zipfile.ZipInfo(path, _MOMENT), data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
-
-
-def _add_wheel(target: zipfile.ZipFile, wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as source:
-        for name in sorted(source.namelist()):
-            if not name.endswith("/"):
-                target.writestr(zipfile.ZipInfo(name, _MOMENT), source.read(name))
 
 
 def _ours() -> list[tuple[str, bytes]]:
@@ -58,14 +54,14 @@ def _ours() -> list[tuple[str, bytes]]:
 def _wheels(python: str, architecture: str) -> list[Path]:
     folder = _cache() / f"{architecture}-{python}"
     found = _in(folder)
-    if len(found) < len(_WHEELS):
+    if len(found) < len(_NEEDED):
         _fetch(python, architecture, folder)
         found = _in(folder)
     return found
 
 
 def _in(folder: Path) -> list[Path]:
-    return [wheel for name in _WHEELS for wheel in sorted(folder.glob(f"{name}-*.whl"))[-1:]]
+    return [wheel for name in _NEEDED for wheel in sorted(folder.glob(f"{name}-*.whl"))[-1:]]
 
 
 def _fetch(python: str, architecture: str, folder: Path) -> None:
@@ -74,7 +70,7 @@ def _fetch(python: str, architecture: str, folder: Path) -> None:
         [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
             *("--only-binary=:all:", f"--python-version={python}", *platforms),
-            *("--dest", str(folder), *_WHEELS),
+            *("--dest", str(folder), *_NEEDED),
         ],
         capture_output=True,
         text=True,

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["NAMES", "load"]
+__all__ = ["NAMES", "load", "set_up"]
 
-NAMES = ("local",)
+NAMES = ("aws", "local")
 
 
 def load(name: str) -> Cloud:
@@ -31,3 +33,10 @@ def load(name: str) -> Cloud:
         )
     cloud: Cloud = import_module(f"sojourn.clouds.{name}").make_cloud()
     return cloud
+
+
+def set_up() -> Iterator[Cloud]:
+    """The clouds that this computer has credentials for, as far as a glance can tell."""
+    for name in NAMES:
+        if import_module(f"sojourn.clouds.{name}").is_set_up():
+            yield load(name)

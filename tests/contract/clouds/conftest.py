@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.clouds import local_kit
+from tests.contract.clouds import aws_kit, local_kit
 from tests.contract.clouds.kit import Kit
 from tests.contract.clouds.lab import Lab
 
-_KITS: dict[str, Callable[[pytest.TempPathFactory], Kit]] = {"local": local_kit.make}
+_KITS: dict[str, Callable[[pytest.TempPathFactory], Kit]] = {
+    "aws": aws_kit.make,
+    "local": local_kit.make,
+}
 
 
 @pytest.fixture(params=sorted(_KITS))

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.simcloud.aws import backends, codec, images
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.fleet import Fleet
+from tests.simcloud.aws.fleet import USER, Fleet
 from tests.simcloud.aws.launch import USER_DATA_LIMIT
 from tests.simcloud.aws.wire import Answer, AWSError, Request
 
@@ -43,7 +43,8 @@ class EC2:
         return backends.call(request)
 
     def _terminate(self, call: Call, request: Request) -> Answer:
-        ids = codec.parameters("ec2", call.operation, request)["InstanceIds"]
+        asked = codec.parameters("ec2", call.operation, request)
+        ids = asked["InstanceIds"]
         found = [self._fleet.find(each) for each in ids]
         missing = [name for name, each in zip(ids, found, strict=True) if each is None]
         if missing:
@@ -54,7 +55,10 @@ class EC2:
         for instance in found:
             assert instance is not None
             before = _state(instance.record)
-            self._fleet.terminate(instance)
+            if asked.get("SkipOsShutdown"):
+                self._fleet.take(instance, USER)
+            else:
+                self._fleet.terminate(instance)
             changes.append(
                 {
                     "InstanceId": instance.id,

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["make_cloud"]
+__all__ = ["is_set_up", "make_cloud"]
+
+_SIGNS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
+
+
+def is_set_up() -> bool:
+    """Whether somebody uses AWS here. Cheap: boto3 is not loaded, and nobody is asked."""
+    configured = any(os.environ.get(sign) for sign in _SIGNS) or (Path.home() / ".aws").is_dir()
+    return configured and find_spec("boto3") is not None
 
 
 def make_cloud() -> Cloud:

@@ -28,7 +28,7 @@ class AwsCloud:
     """Tasks in the user's account."""
 
     name = "aws"
-    features = Features(interrupt=False, poll=5.0)
+    features = Features(interrupt=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.aws.places import instance_type, region
 from sojourn.core.errors import InvalidInput, NotFound
 
@@ -24,14 +25,23 @@ class ImageName:
     owner: str
     architecture: str
     name: str
+    pythons: tuple[str, ...] = PYTHONS  # that it may have
 
 
 _GENERIC = {
     "ubuntu": ImageName(
-        "ubuntu", "099720109477", "*", "ubuntu/images/hvm-ssd*/ubuntu-noble-24.04-*-server-*"
+        "ubuntu",
+        "099720109477",
+        "*",
+        "ubuntu/images/hvm-ssd*/ubuntu-noble-24.04-*-server-*",
+        ("312",),
     ),
     "nvidia": ImageName(
-        "ubuntu", "amazon", "*", "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *"
+        "ubuntu",
+        "amazon",
+        "*",
+        "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
+        ("312",),
     ),
 }
 _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
@@ -46,6 +56,7 @@ class Image:
     id: str
     architecture: str
     root_device: str
+    pythons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ def parse_image(text: str) -> ImageName:
             f"{text!r} is no image; give {{user}}@{{owner}}:{{architecture}}:{{name}}, or any of: "
             f"{', '.join(_GENERIC)}",
         )
-    return ImageName(**found.groupdict())
+    return ImageName(found["user"], found["owner"], found["architecture"], found["name"])
 
 
 class Offers:
@@ -167,7 +178,9 @@ class Offers:
                 f"in {region}",
             )
         image = max(found["Images"], key=lambda image: image["CreationDate"])
-        return Image(image["ImageId"], image["Architecture"], image["RootDeviceName"])
+        return Image(
+            image["ImageId"], image["Architecture"], image["RootDeviceName"], wanted.pythons
+        )
 
 
 def _is(name: str, value: str) -> list[dict[str, Any]]:

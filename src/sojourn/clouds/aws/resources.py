@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sojourn.agent.bundle import PYTHONS, bundle
+from sojourn.agent.bundle import bundle
 from sojourn.clouds.aws import keys, policy, store, tags
 from sojourn.clouds.aws.errors import code_of
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError, Transient
@@ -380,7 +380,7 @@ class AgentFiles(_Made):
 
     def create(self, ctx: Context) -> None:
         opened = self._site.store()
-        for python in PYTHONS:
+        for python in self._site.offer.image.pythons:
             ctx.check()
             path = f"{BOOT}{self._name(python)}"
             if not opened.head(path):

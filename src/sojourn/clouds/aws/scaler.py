@@ -284,7 +284,20 @@ class AwsScaler(_Made):
         return failed[-1].description if failed else ""
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
-        raise NotFound("machines of AWS cannot be interrupted on purpose")
+        if notice:
+            self._call(
+                "terminate_instance_in_auto_scaling_group",
+                InstanceId=machine,
+                ShouldDecrementDesiredCapacity=False,
+            )
+            return
+        self._site.call(
+            self.title,
+            "ec2",
+            "terminate_instances",
+            InstanceIds=[machine],
+            SkipOsShutdown=True,
+        )
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "autoscaling", operation, **arguments)

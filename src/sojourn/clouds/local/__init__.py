@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["make_cloud"]
+__all__ = ["is_set_up", "make_cloud"]
+
+
+def is_set_up() -> bool:
+    """Always: it is this computer."""
+    return True
 
 
 def make_cloud() -> Cloud:

@@ -40,14 +40,19 @@ RestartSec=5
 
 def boot(settings: dict[str, Any]) -> None:
     """Until the agent runs, or the tries are over."""
-    content = _patiently(settings)
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    zipfile.ZipFile(io.BytesIO(content)).extractall(_FOLDER / "lib")
+    _unpack(_patiently(settings), _FOLDER / "lib")
     (_FOLDER / "settings.json").write_text(json.dumps(settings))
     _UNIT.parent.mkdir(parents=True, exist_ok=True)
     _UNIT.write_text(_UNIT_TEXT.format(folder=_FOLDER, python=sys.executable))
     subprocess.run(["systemctl", "daemon-reload"], check=True)
     subprocess.run(["systemctl", "start", "sojourn.service"], check=True)
+
+
+def _unpack(content: bytes, folder: Path) -> None:
+    zipfile.ZipFile(io.BytesIO(content)).extractall(folder)
+    for wheel in (folder / "wheels").iterdir():
+        zipfile.ZipFile(wheel).extractall(folder)
 
 
 def _patiently(settings: dict[str, Any]) -> bytes:
