@@ -7,7 +7,6 @@ strict about does not belong here.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,12 +19,7 @@ PARTITION = "aws"
 def ec2(region: str) -> Any:
     from moto.ec2.models import ec2_backends
 
-    # Its own images are many and none of them is what a task would use; see `images`
-    os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
-    try:
-        return ec2_backends[ACCOUNT][region]
-    finally:
-        del os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"]
+    return ec2_backends[ACCOUNT][region]
 
 
 def ec2_regions() -> Iterator[tuple[str, Any]]:
