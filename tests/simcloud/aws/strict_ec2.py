@@ -39,7 +39,7 @@ class EC2:
             _check_templates(backend, codec.parameters("ec2", call.operation, request))
         if call.operation == "DeleteSecurityGroup":
             _check_unused(backend, request.form)
-        return backends.call(request)
+        return backends.call(call.service, request)
 
     def _terminate(self, call: Call, request: Request) -> Answer:
         ids = codec.parameters("ec2", call.operation, request)["InstanceIds"]
