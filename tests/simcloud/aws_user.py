@@ -13,6 +13,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from tests.support.waiting import until
+
 REGION = "us-west-1"
 TRUST = json.dumps(
     {
@@ -158,9 +160,19 @@ class User:
         instances = self.group().get("Instances", [])
         return [each["InstanceId"] for each in instances if each["LifecycleState"] == state]
 
+    def in_service(self, count: int) -> list[str]:
+        """The members, once there are this many of them in service."""
+        until(lambda: len(self.members()) == count, 10)
+        return self.members()
+
     def activities(self) -> list[dict[str, Any]]:
         found = self.autoscaling.describe_scaling_activities(AutoScalingGroupName="a-group")
         return list(found["Activities"])
+
+    def delete_group(self) -> None:
+        """Delete the group with its instances, and wait until it has gone."""
+        self.autoscaling.delete_auto_scaling_group(AutoScalingGroupName="a-group", ForceDelete=True)
+        until(lambda: not self.group())
 
     def remove_profile(self) -> None:
         names = {"InstanceProfileName": "a-profile"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -44,13 +45,6 @@ def aws(host: Host) -> Iterator[SimAWS]:
         yield aws
 
 
-@pytest.fixture
-def user(aws: SimAWS) -> Iterator[User]:
-    user = User(aws.environment())
-    yield user
-    user.close()
-
-
 def _script(aws: SimAWS, *lines: str) -> bytes:
     return "\n".join([_PRELUDE, f"endpoint={aws.endpoint}", *lines, ""]).encode()
 
@@ -78,8 +72,7 @@ def _content(user: User, key: str) -> str:
 
 
 def _remove_all(user: User) -> None:
-    user.autoscaling.delete_auto_scaling_group(AutoScalingGroupName="a-group", ForceDelete=True)
-    until(lambda: not user.group())
+    user.delete_group()
     user.ec2.delete_launch_template(LaunchTemplateName="a-template")
     user.remove_profile()
     user.remove_bucket()
@@ -275,6 +268,22 @@ def test_the_group_notices_a_machine_that_breaks(aws: SimAWS, user: User) -> Non
     until(lambda: first.state == "terminated")
     _running(aws, 2)
     assert second.state == "running"
+
+
+def test_a_group_may_change_its_mind_while_machines_boot(
+    aws: SimAWS, user: User, host: Host
+) -> None:
+    aws.timing.shutdown = 0.5
+    user.make_template(b"#!/bin/sh\nsleep 1000\n")
+    user.make_group()
+    for turn in range(12):
+        user.set_desired(turn % 3)
+        time.sleep(turn % 4 * 0.05)
+    user.set_desired(0)
+    until(lambda: not user.group()["Instances"])
+    assert {instance.state for instance in aws.instances()} == {"terminated"}
+    until(lambda: not [machine for machine in host.machines if machine.alive])
+    assert len(aws.inventory()) == 2
 
 
 def test_closing_the_account_takes_all_machines(host: Host) -> None:

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
-from tests.simcloud.aws import backends, callers, inventory
+from tests.simcloud.aws import backends, callers, images, inventory
 from tests.simcloud.aws.autoscaling import AutoScaling
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Clock, Timing
@@ -29,7 +29,7 @@ from tests.simcloud.aws.server import Server
 from tests.simcloud.aws.strict_ec2 import EC2
 from tests.simcloud.aws.strict_iam import IAM, answer_sts
 from tests.simcloud.aws.strict_s3 import S3
-from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.aws.wire import CUT, AWSError
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.serving import forward, http
 from tests.simcloud.machines.spec import Endpoint
@@ -80,6 +80,7 @@ class SimAWS:
     def __enter__(self) -> SimAWS:
         assert _one_at_a_time.acquire(blocking=False), "there is an account in this process already"
         self._open.callback(_one_at_a_time.release)
+        self._open.enter_context(images.instead_of_motos())
         self._open.callback(backends.reset)
         backends.reset()
         self._administrator = self.user(
@@ -141,13 +142,15 @@ class SimAWS:
         status: int = 500,
         times: int = 1,
         who: str = "*",
+        cut: bool = False,
     ) -> None:
         """Have the n-th next call of `autoscaling:CreateAutoScalingGroup`, or `s3:*`, fail.
 
         `after`: what was asked for happens, and the answer is an error all the same. `times`: as
-        many calls in a row. `who`: only calls of this ARN, which may have wildcards.
+        many calls in a row. `who`: only calls of this ARN, which may have wildcards. `cut`: there
+        is no answer, the connection is cut.
         """
-        error = AWSError(code, "A test made this call fail.", status)
+        error = AWSError(code, "A test made this call fail.", CUT if cut else status)
         with self._changed:
             self._gate.faults.add(Fault(operation, who, nth - 1, times, after, error))
 

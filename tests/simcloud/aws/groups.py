@@ -90,7 +90,6 @@ class Scheduled:
     min: int | None
     max: int | None
     desired: int | None
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def described(self, group: Group) -> dict[str, Any]:
         return {

@@ -6,10 +6,12 @@ Their names and owners are like those of the real ones, their ids differ between
 from __future__ import annotations
 
 import hashlib
+from contextlib import AbstractContextManager
 from datetime import datetime, timezone
 from typing import Any
+from unittest import mock
 
-from moto.ec2.models.amis import Ami
+from moto.ec2.models.amis import Ami, AmiBackend
 
 CANONICAL = "099720109477"
 AMAZON = "898082745236"  # who publishes the images for deep learning
@@ -42,10 +44,12 @@ class Image(Ami):  # type: ignore[misc, unused-ignore]
         return [{"DeviceName": self.root_device_name, "Ebs": ebs}]
 
 
-def publish(backend: Any) -> None:
-    """Make the images of a region, unless they are there."""
-    if backend.amis:
-        return
+def instead_of_motos() -> AbstractContextManager[Any]:
+    """Have regions start with these images. moto has many others, none that a task would use."""
+    return mock.patch.object(AmiBackend, "_load_amis", _publish_all)
+
+
+def _publish_all(backend: Any) -> None:
     for kind, release, dates in _UBUNTU:
         for architecture in _ARCHITECTURES:
             for date in dates:

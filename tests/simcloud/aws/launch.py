@@ -12,7 +12,7 @@ from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 
-from tests.simcloud.aws import backends, images
+from tests.simcloud.aws import backends
 from tests.simcloud.aws.clock import Clock
 from tests.simcloud.aws.fleet import Instance
 from tests.simcloud.aws.market import LaunchRefusedError, Market, Refusal, Wanted
@@ -68,7 +68,6 @@ class Profiles:
 def check(region: str, data: Mapping[str, Any], profiles: Profiles) -> None:
     """Refuse what can be launched nowhere; a group checks this when it is made, and each time."""
     backend = backends.ec2(region)
-    images.publish(backend)
     for name in ("ImageId", "InstanceType"):
         if not data.get(name):
             raise LaunchRefusedError(f"The request must contain the parameter {name}")

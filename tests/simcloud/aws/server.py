@@ -16,7 +16,7 @@ from typing import Any
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 
-from tests.simcloud.aws.wire import Answer, Request
+from tests.simcloud.aws.wire import CUT, Answer, Request
 
 
 class _Handler(MotoRequestHandler):
@@ -27,6 +27,9 @@ class _Handler(MotoRequestHandler):
     def run_wsgi(self) -> None:
         """Answer one request. werkzeug's way closes the connection after each and waits before."""
         answer = self.server.answer(_request(self.make_environ()))
+        if answer.status == CUT:
+            self.close_connection = True
+            return
         self.send_response(answer.status)
         headers = {name.lower(): value for name, value in answer.headers.items()}
         for name, value in headers.items():

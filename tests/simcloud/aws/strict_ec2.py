@@ -9,7 +9,7 @@ import base64
 import binascii
 from typing import Any
 
-from tests.simcloud.aws import backends, codec, images
+from tests.simcloud.aws import backends, codec
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.fleet import USER, Fleet
 from tests.simcloud.aws.launch import USER_DATA_LIMIT
@@ -31,7 +31,6 @@ class EC2:
         if call.operation in _NOT_HERE:
             raise NotImplementedError(f"{call.name} is not known here")
         backend = backends.ec2(call.region)
-        images.publish(backend)
         if call.operation == "TerminateInstances":
             return self._terminate(call, request)
         if call.operation in ("CreateLaunchTemplate", "CreateLaunchTemplateVersion"):
@@ -40,7 +39,7 @@ class EC2:
             _check_templates(backend, codec.parameters("ec2", call.operation, request))
         if call.operation == "DeleteSecurityGroup":
             _check_unused(backend, request.form)
-        return backends.call(request)
+        return backends.call(call.service, request)
 
     def _terminate(self, call: Call, request: Request) -> Answer:
         asked = codec.parameters("ec2", call.operation, request)

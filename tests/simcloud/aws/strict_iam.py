@@ -21,7 +21,7 @@ class IAM:
         self._timing = timing
 
     def answer(self, call: Call, request: Request) -> Answer:
-        answer = backends.call(request)
+        answer = backends.call(call.service, request)
         if call.operation == "AddRoleToInstanceProfile" and answer.status == 200:
             name = request.form["InstanceProfileName"]
             self._profiles.made(name, self._timing.profile_ready)
@@ -30,7 +30,7 @@ class IAM:
 
 def answer_sts(call: Call, request: Request) -> Answer:
     if call.operation != "DecodeAuthorizationMessage":
-        return backends.call(request)
+        return backends.call(call.service, request)
     given = codec.parameters("sts", call.operation, request)
     try:
         decoded = zlib.decompress(base64.urlsafe_b64decode(given["EncodedMessage"])).decode()

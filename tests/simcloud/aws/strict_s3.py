@@ -30,7 +30,7 @@ class S3:
             raise AWSError("AccessDenied", "Access Denied", 403)
         known = backends.s3().buckets.get(bucket)
         if call.operation == "CreateBucket":
-            answer = backends.call(request)
+            answer = backends.call(call.service, request)
             if known is None and answer.status == 200:
                 self._ready[bucket] = self._clock.now() + self._timing.bucket_ready
             return answer
@@ -45,4 +45,4 @@ class S3:
                     f"expecting '{known.region_name}'",
                     Region=known.region_name,
                 )
-        return backends.call(request)
+        return backends.call(call.service, request)

@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 from xml.sax.saxutils import escape
 
+CUT = 0  # the status of an answer that is not given: the connection is cut
+
 
 @dataclass(frozen=True)
 class Request:
