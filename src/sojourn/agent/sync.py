@@ -83,12 +83,22 @@ class LogSync:
 
 
 class Snapshots:
-    """Stores the workdir whenever something in it changed."""
+    """Stores the workdir whenever something in it changed, and the log before it.
+
+    Whoever sees a snapshot finds in the log what was printed until then.
+    """
 
     def __init__(
-        self, store: Store, lease: Lease, workdir: Path, filters: Filters, every: float
+        self,
+        store: Store,
+        lease: Lease,
+        log: LogWriter,
+        workdir: Path,
+        filters: Filters,
+        every: float,
     ) -> None:
         self._store = store
+        self._log = log
         self._lease = lease
         self._workdir = workdir
         self._filters = filters
@@ -115,7 +125,13 @@ class Snapshots:
         """Store the workdir as it is now; `lost` tells what could not be."""
         began = time.monotonic()
         self.lost = {}
-        changed = self._writer.take(Context(), self._workdir, self._filters, skipped=self._skipped)
+        changed = self._writer.take(
+            Context(),
+            self._workdir,
+            self._filters,
+            skipped=self._skipped,
+            first=self._log.flush,
+        )
         took = time.monotonic() - began
         self._pause_next = max(self._every if changed else _SCAN_EVERY, took * _SCAN_SHARE)
         if changed:

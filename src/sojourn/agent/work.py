@@ -120,7 +120,7 @@ class _Attempt:
         self._workdir = self._folder / "workdir"
         self._log = LogWriter(store, lease.rank, lease.attempt)
         self._snapshots = Snapshots(
-            store, lease, self._workdir, task.filters(), config.snapshot_every
+            store, lease, self._log, self._workdir, task.filters(), config.snapshot_every
         )
         self._keeper = Keeper(leases, lease, notice, config.ttl)
         self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())

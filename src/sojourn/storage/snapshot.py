@@ -21,7 +21,7 @@ from sojourn.storage.reading import SMALL, Reader, Readings, Upload
 from sojourn.storage.scan import Skipped, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from sojourn.core.context import Context
@@ -86,8 +86,11 @@ class SnapshotWriter:
         ignore: Ignore | None = None,
         skipped: Skipped,
         step: str = "Uploading",
+        first: Callable[[], object] | None = None,
     ) -> bool:
         """Store the folder as it is now; False if it is as it was in the last snapshot.
+
+        `first` is called before a new snapshot comes into being.
 
         What keeps changing while it is read, or cannot be read, stays as it was in the snapshot
         before, if it was there, and `skipped` is told. If the store fails, the next call goes on
@@ -111,6 +114,8 @@ class SnapshotWriter:
         if self._begun and _same(entries, self._last.entries):
             self._last.entries = entries  # for their inodes
             return resumed
+        if first:
+            first()
         self._write(entries)
         return True
 

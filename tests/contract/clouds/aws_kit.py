@@ -51,6 +51,11 @@ class AwsKit:
     def machine_disk(self, size: int) -> Path | None:
         return None
 
+    def appear(self, name: str) -> None:
+        for instance in self.account.instances():
+            if instance.machine and instance.machine.alive:
+                instance.machine.run("touch", f"/dev/shm/{name}")
+
     def lose_agent(self, handle: Handle, rank: int) -> None:
         lost = handle.status().ranks[rank].machine
         [machine] = [i.machine for i in self.account.instances() if i.id == lost]

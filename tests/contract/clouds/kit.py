@@ -22,6 +22,9 @@ class Kit(Protocol):
     def machine_disk(self, size: int) -> Path | None:
         """Give machines a disk of this many bytes from now on; None if that cannot be had."""
 
+    def appear(self, name: str) -> None:
+        """Make a file of this name appear in /dev/shm of all machines that are alive."""
+
     def lose_agent(self, handle: Handle, rank: int) -> None:
         """Kill the agent of a rank with SIGKILL: the machine is gone without a word."""
 

@@ -21,6 +21,7 @@ class LocalKit:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._mounts: list[Path] = []
+        self._appeared: list[Path] = []
         for name in ("data", "cache"):
             (root / name).mkdir()
 
@@ -39,6 +40,10 @@ class LocalKit:
             return None
         self._mounts.append(disk)
         return disk
+
+    def appear(self, name: str) -> None:
+        self._appeared.append(Path("/dev/shm") / name)
+        self._appeared[-1].touch()
 
     def lose_agent(self, handle: Handle, rank: int) -> None:
         machine = handle.status().ranks[rank].machine
@@ -74,6 +79,8 @@ class LocalKit:
         return processes + [str(path) for folder in folders for path in folder.rglob("*")]
 
     def close(self) -> None:
+        for path in self._appeared:
+            path.unlink(missing_ok=True)
         for line in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(int(line.split()[1].rstrip(":")), signal.SIGKILL)

@@ -121,16 +121,13 @@ def test_the_loss_of_one_rank_does_not_touch_the_others(lab: Lab, tmp_path: Path
     test $SOJOURN_RANK != 1 -o $SOJOURN_ATTEMPT != 1 || sleep 300
     until test -f /dev/shm/$GO; do sleep 0.05; done
     """
-    go = Path("/dev/shm") / f"sojourn-{tmp_path.name}-{id(lab)}"
-    handle = lab.create(script, parallelism=3, environment={"GO": go.name})
-    try:
-        lab.until_stored(handle, "rank-1", tmp_path / "look")
-        lab.kit.lose_agent(handle, rank=1)
-        until(lambda: handle.status().ranks[1].attempt == 2)
-        go.touch()
-        assert handle.wait().status is State.SUCCEEDED
-    finally:
-        go.unlink(missing_ok=True)
+    go = f"sojourn-{tmp_path.name}-{id(lab)}"
+    handle = lab.create(script, parallelism=3, environment={"GO": go})
+    lab.until_stored(handle, "rank-1", tmp_path / "look")
+    lab.kit.lose_agent(handle, rank=1)
+    until(lambda: handle.status().ranks[1].attempt == 2)
+    lab.kit.appear(go)
+    assert handle.wait().status is State.SUCCEEDED
     handle.delete()
     assert lab.output() == {"rank-0": "1\n", "rank-1": "2\n", "rank-2": "1\n"}
 
@@ -139,6 +136,7 @@ def test_a_scaler_that_is_killed_is_replaced_by_the_next_command(lab: Lab, tmp_p
     handle = lab.create(RESUMING)
     lab.until_stored(handle, "checkpoint", tmp_path / "look")
     if not lab.kit.lose_scaler(handle):
+        handle.delete()
         pytest.skip("the scaler of this cloud cannot die")
     assert handle.wait().status is State.SUCCEEDED
     handle.delete()
