@@ -36,7 +36,7 @@ fail() {{ # tell why, and leave the group for good: the next machine would fare 
     machine=$(metadata instance-id)
     keys=$(metadata "iam/security-credentials/$(metadata iam/security-credentials/)")
     aws --aws-sigv4 aws:amz:{bucket_region}:s3 -X PUT --data-binary "$1" \
-        -H 'Content-Type: text/plain' -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' \\
+        -H 'Content-Type: text/plain' -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' \
         {problems}"$machine"
     aws --aws-sigv4 aws:amz:{region}:autoscaling --data "Action=TerminateInstanceInAutoScalingGroup\
 &Version=2011-01-01&ShouldDecrementDesiredCapacity=true&InstanceId=$machine" {autoscaling}
