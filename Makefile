@@ -22,8 +22,8 @@ demo: $(VENV)/run.done ## Run a training script on the local cloud, take its mac
 test: lint ## Check style, types and layers, and run the tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(VENV)/dev.done ## Run the tests that take long
-	$(BIN)/python -m pytest -m slow
+test-slow: $(VENV)/dev.done ## Run the tests that take long: with machines that boot, among others
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: $(VENV)/dev.done ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -51,6 +51,12 @@ docs: $(VENV)/dev.done ## Write the reference of the Terraform provider into its
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# What simulated machines install: tests talk to nobody, so it is fetched before.
+$(VENV)/dev.done $(VENV)/bench.done: $(VENV)/wheels.done
+$(VENV)/wheels.done: $(VENV)/run.done
+	$(BIN)/python -m tests.simcloud.wheels $(VENV)/wheels
+	@touch $@
 
 $(VENV)/%.done: requirements/%.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

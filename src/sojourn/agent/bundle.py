@@ -15,10 +15,9 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-import sojourn
 from sojourn.core.errors import MissingDependency, Transient
 
-__all__ = ["PYTHONS", "WHEELS", "bundle"]
+__all__ = ["PYTHONS", "WHEELS", "bundle", "fetch"]
 
 WHEELS = "wheels"  # the folder of those in a bundle; they have to be unpacked too
 
@@ -42,7 +41,7 @@ def bundle(python: str, architecture: str) -> bytes:
 
 
 def _ours() -> list[tuple[str, bytes]]:
-    root = Path(sojourn.__file__).parent
+    root = Path(__file__).parents[1]
     packages = [root, root / "clouds", root / "clouds" / "aws"]
     files = [package / "__init__.py" for package in packages]
     for folder in _OURS:
@@ -52,10 +51,15 @@ def _ours() -> list[tuple[str, bytes]]:
 
 @cache
 def _wheels(python: str, architecture: str) -> list[Path]:
-    folder = _cache() / f"{architecture}-{python}"
+    return fetch(python, architecture, _cache())
+
+
+def fetch(python: str, architecture: str, cache: Path) -> list[Path]:
+    """The wheels for a Python on an architecture; those that are in the cache are not fetched."""
+    folder = cache / f"{architecture}-{python}"
     found = _in(folder)
     if len(found) < len(_NEEDED):
-        _fetch(python, architecture, folder)
+        _download(python, architecture, folder)
         found = _in(folder)
     return found
 
@@ -64,7 +68,7 @@ def _in(folder: Path) -> list[Path]:
     return [wheel for name in _NEEDED for wheel in sorted(folder.glob(f"{name}-*.whl"))[-1:]]
 
 
-def _fetch(python: str, architecture: str, folder: Path) -> None:
+def _download(python: str, architecture: str, folder: Path) -> None:
     platforms = [f"--platform={name}_{architecture}" for name in _PLATFORMS]
     done = subprocess.run(
         [

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.contract.clouds import aws_kit, local_kit
 from tests.contract.clouds.kit import Kit
@@ -18,7 +19,14 @@ _KITS: dict[str, Callable[[pytest.TempPathFactory], Kit]] = {
 }
 
 
-@pytest.fixture(params=sorted(_KITS))
+_SLOW = ("aws",)  # its machines boot; `make test-slow` runs these
+
+
+def _parameter(name: str) -> ParameterSet:
+    return pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ())
+
+
+@pytest.fixture(params=map(_parameter, sorted(_KITS)))
 def kit(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING
-
-from sojourn import __version__
 
 if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
@@ -19,7 +18,7 @@ _LONGEST = 256  # characters of a value
 
 def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     """The user's own tags, and ours."""
-    ours = {"Name": str(id), ID: str(id), "sojourn:version": __version__}
+    ours = {"Name": str(id), ID: str(id), "sojourn:version": version("sojourn")}
     if task.name:
         ours["sojourn:name"] = task.name[:_LONGEST]
     if task.storage.container:
