@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import clouds, engine
 from sojourn.core.context import Context
-from sojourn.core.environment import resolve_environment
+from sojourn.core.environment import not_here, resolve_environment
 from sojourn.core.errors import (
     AuthError,
     InvalidInput,
@@ -160,7 +160,9 @@ class Handle:
 
 def check(task: Task, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> None:
     """Refuse what could not be created; makes nothing."""
-    engine.lifecycle.check(ctx or _context(on_event), clouds.load(task.cloud), _anchored(task))
+    ctx = ctx or _context(on_event)
+    _tell_of_missing(ctx, task)
+    engine.lifecycle.check(ctx, clouds.load(task.cloud), _anchored(task))
 
 
 def create(
@@ -178,6 +180,7 @@ def create(
     ctx = ctx or _context(on_event)
     cloud = clouds.load(task.cloud)
     id = id or TaskId.for_name(task.name, os.environ)  # noqa: A001
+    _tell_of_missing(ctx, task)
     environment = resolve_environment(task.environment, os.environ)
     launch = engine.lifecycle.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
     engine.lifecycle.create(ctx, cloud, launch)
@@ -260,6 +263,11 @@ def _of_all_clouds(ctx: Context, ask: Callable[[Cloud], list[_T]]) -> list[_T]:
         except (AuthError, MissingDependency, Transient) as error:
             ctx.warn(f"{cloud.name} could not be asked. {error}")
     return found
+
+
+def _tell_of_missing(ctx: Context, task: Task) -> None:
+    for name in not_here(task.environment, os.environ):
+        ctx.warn(f"environment.{name}: there is no such variable here, so it stays empty")
 
 
 def _context(on_event: OnEvent | None) -> Context:

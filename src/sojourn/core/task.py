@@ -198,6 +198,12 @@ def _number(
 def _script_problems(script: str) -> Iterator[Problem]:
     if not script.strip():
         yield Problem("script", "is empty; give the text of a script")
+    elif script.lstrip().startswith("#!") and not script.startswith("#!"):
+        yield Problem(
+            "script",
+            "has blanks or empty lines before its shebang; it must begin with it "
+            "(in HCL, write <<-END instead of <<END)",
+        )
     elif not script.startswith("#!"):
         yield Problem(
             "script", "must begin with a shebang that says what runs it, such as #!/bin/bash"
