@@ -97,7 +97,7 @@ def _close_output() -> None:
 
 def _server(service: Service, end: _End, certificate: Certificate, address: str) -> grpc.Server:
     def shut_down(_: wire.Empty) -> wire.Empty:
-        end.in_order = service.wait(0)
+        end.in_order = service.in_order()
         end.come.set()
         return wire.Empty()
 
