@@ -51,9 +51,13 @@ class Note:
 
     @classmethod
     def on(cls, task: Task) -> Note:
-        """The same for the same task made in the same folder; tells nothing of what is in it."""
+        """The same for the same task made in the same folder and workspace.
+
+        Tells nothing of what is in it.
+        """
         folder = os.getcwd()
-        text = json.dumps({**task.to_dict(), "folder": folder}, sort_keys=True)
+        where = {"folder": folder, "workspace": _workspace()}
+        text = json.dumps({**task.to_dict(), **where}, sort_keys=True)
         return cls(task.cloud, folder, hashlib.sha256(text.encode()).hexdigest())
 
     @classmethod
@@ -69,19 +73,22 @@ def creation(ctx: Context, task: Task) -> Iterator[tuple[TaskId, bool]]:
     """The id to create a task with, and whether an earlier creation of it was broken off.
 
     The note on it stays until Terraform is known to have what is answered: the block's result, or
-    a Failure with a state. It goes with a Failure without one, and stays after any other exception.
+    a Failure with a state. It goes with a Failure without one, unless it was there before, and
+    stays after any other exception.
     """
     folder = _folder()
     note = Note.on(task)
     earlier = _taken_over(folder, note)
-    path = earlier or _begun(ctx, folder, task, note)
+    path, others = (earlier, False) if earlier else _begun(ctx, folder, task, note)
     try:
         yield TaskId.parse(path.stem), earlier is not None
     except Failure as failure:
-        if failure.state is None:
-            _remove(path)
-        else:
+        if failure.state is not None:
             _answered(path)
+        elif others:
+            os.close(_own.pop(path))
+        else:
+            _remove(path)
         raise
     except BaseException:
         os.close(_own.pop(path))
@@ -138,6 +145,14 @@ def _folder() -> Path:
     return base / "sojourn" / "terraform"
 
 
+def _workspace() -> str:
+    """Terraform's, which has a state of its own."""
+    chosen = Path(os.environ.get("TF_DATA_DIR") or ".terraform", "environment")
+    with suppress(OSError, ValueError):
+        return os.environ.get("TF_WORKSPACE") or chosen.read_text()
+    return "default"
+
+
 def _paths(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if _is_note(path))
@@ -176,7 +191,8 @@ def _peek(path: Path) -> Note | None:
         os.close(file)
 
 
-def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> Path:
+def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> tuple[Path, bool]:
+    """A note, and whether it is that of another task of the same name, which was broken off."""
     id = TaskId.for_name(task.name, os.environ)  # noqa: A001
     path = folder / f"{id}{_BEGUN}"
     told = False
@@ -184,10 +200,12 @@ def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _lock(path, fcntl.LOCK_EX, os.O_CREAT)
         if lock is not None:
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
+            others = Note.read(lock) is not None
+            if not others:
+                os.ftruncate(lock, 0)
+                os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
             _own[path] = lock
-            return path
+            return path, others
         # Two of one name: one after the other.
         if not told:
             ctx.note(f"Waiting for another apply, which is creating {id}")

@@ -200,6 +200,31 @@ class TestOfAnotherProcess:
         assert _created()[0] != other.id
         assert _broken_off() == [other.id]
 
+    @pytest.mark.parametrize("how", ["TF_WORKSPACE", ".terraform", "TF_DATA_DIR"])
+    def test_of_another_workspace_it_is_not_taken_over(
+        self, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        """Its state may have the task: two states would lead one."""
+        other.make()
+        other.kill()
+        if how == "TF_WORKSPACE":
+            monkeypatch.setenv(how, "another")
+        else:
+            data = Path(".terraform") if how == ".terraform" else tmp_path / "data"
+            data.mkdir()
+            (data / "environment").write_text("another")
+            monkeypatch.setenv("TF_DATA_DIR", str(data) if how == "TF_DATA_DIR" else "")
+        assert _created()[0] != other.id
+        assert _broken_off() == [other.id]
+
+    def test_of_the_same_workspace_however_it_is_called_it_is_taken_over(
+        self, other: Other
+    ) -> None:
+        other.kill()
+        Path(".terraform").mkdir()
+        Path(".terraform/environment").write_text("default")
+        assert _created() == (other.id, True)
+
     def test_many_creations_at_once_take_it_over_once(self, other: Other) -> None:
         other.kill()
         made: list[tuple[str, bool]] = []
@@ -236,6 +261,17 @@ class TestName:
         ctx.cancel()
         with pytest.raises(Cancelled), pending.creation(ctx, Task("#!/bin/sh", name="named")):
             pass
+
+    def test_of_another_task_that_was_broken_off_keeps_the_note_on_it(
+        self, namesake: Other, notes: Path
+    ) -> None:
+        namesake.kill()
+        [before] = pending.broken_off()
+        task = Task(script="#!/bin/sh\nfalse", name="named")
+        with pytest.raises(Failure), pending.creation(Context(), task) as (own, resumed):
+            assert (str(own), resumed) == (namesake.id, False)
+            raise Failure([])
+        assert list(pending.broken_off()) == [before]
 
     def test_of_a_note_that_was_replaced(self, notes: Path) -> None:
         """Two resources of one name: the note of the second stands for both."""
