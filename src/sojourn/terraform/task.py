@@ -51,12 +51,15 @@ class TaskResource:
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
         if prior is not None:
-            pending.forget(prior["id"])
+            pending.forget(prior["id"])  # also without a refresh
+        if planned == prior:
+            return
         try:
             task = task_of(planned)
             if task.name and isinstance(planned["id"], Unknown):
                 planned["id"] = str(TaskId.deterministic(task.name))
-            yield from _missing_workdir(task.storage)
+            if prior is None:
+                yield from _missing_workdir(task.storage)
             if is_known({**planned, **_not_asked(planned)}) and not _workdir_missing(task.storage):
                 api.check(task, ctx=context(call))
         except SojournError as error:

@@ -268,9 +268,9 @@ class TestName:
         namesake.kill()
         [before] = pending.broken_off()
         task = Task(script="#!/bin/sh\nfalse", name="named")
-        with pytest.raises(Failure), pending.creation(Context(), task) as (own, resumed):
-            assert (str(own), resumed) == (namesake.id, False)
+        with pytest.raises(Failure), pending.creation(Context(), task) as begun:
             raise Failure([])
+        assert (str(begun[0]), begun[1]) == (namesake.id, False)
         assert list(pending.broken_off()) == [before]
 
     def test_of_a_note_that_was_replaced(self, notes: Path) -> None:

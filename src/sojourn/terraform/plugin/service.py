@@ -145,8 +145,10 @@ class Service:
                 _required(request.config, block),
                 imported=_imported(request.private),
             )
-            if prior is None or planned.state != prior:
-                _tell(response, resource.plan(call, prior, planned.state))
+            # A replacement is a new one. Terraform plans it once more as such, but shows warnings
+            # of the first time only.
+            changed = None if planned.replace else prior
+            _tell(response, resource.plan(call, changed, planned.state))
             response.state.msgpack = encode(planned.state)
             response.requires_replace.extend(map(path_to_wire, planned.replace))
         return response

@@ -14,7 +14,15 @@ from sojourn.terraform.plugin.schema import STRING, Attribute, Block, Schema
 from sojourn.terraform.plugin.service import Service
 from sojourn.terraform.plugin.values import Object, decode, encode
 
-_SCHEMA = Schema(Block((Attribute("id", STRING, "", computed=True),)))
+_SCHEMA = Schema(
+    Block(
+        (
+            Attribute("id", STRING, "", computed=True),
+            Attribute("kind", STRING, "", optional=True, replace=True),
+            Attribute("size", STRING, "", optional=True),
+        )
+    )
+)
 _NOT_UTF_8 = b"a\xff".decode("utf-8", "surrogateescape")
 
 
@@ -27,18 +35,20 @@ class Thing:
         self.made: Any = "made"
         self.warning = ""
         self.error: Exception | None = None
+        self.planned: list[tuple[Object | None, Object]] = []
 
     def create(self, call: Call, planned: Object) -> Object:
         if self.warning:
             call.warn(Diagnostic(self.warning, warning=True))
         if self.error:
             raise self.error
-        return {"id": self.made}
+        return {**planned, "id": self.made}
 
     def validate(self, config: Object) -> Iterable[Diagnostic]:
         return ()
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
+        self.planned.append((prior, planned))
         return ()
 
     def read(self, call: Call, state: Object) -> Object | None:
@@ -77,10 +87,34 @@ class Served:
 
     def create(self) -> wire.ApplyResponse:
         method, _ = self.service.methods()["ApplyResourceChange"]
-        nothing, planned = wire.Value(msgpack=encode(None)), wire.Value(msgpack=encode({"id": ""}))
-        request = wire.ApplyRequest(type_name="thing", prior_state=nothing, planned_state=planned)
+        request = wire.ApplyRequest(
+            type_name="thing", prior_state=_value(None), planned_state=_value(_object())
+        )
         response: wire.ApplyResponse = method(request)
         return response
+
+    def plan(self, prior: Object | None, proposed: Object) -> tuple[Object | None, Object]:
+        """What the resource is asked to plan."""
+        method, _ = self.service.methods()["PlanResourceChange"]
+        config = _value({**proposed, "id": None})
+        method(
+            wire.PlanRequest(
+                type_name="thing",
+                prior_state=_value(prior),
+                proposed_state=_value(proposed),
+                config=config,
+            )
+        )
+        [asked] = self.thing.planned
+        return asked
+
+
+def _object(**values: str) -> Object:
+    return {"id": None, "kind": None, "size": None, **values}
+
+
+def _value(state: Object | None) -> wire.Value:
+    return wire.Value(msgpack=encode(state))
 
 
 @pytest.fixture
@@ -88,8 +122,9 @@ def served() -> Served:
     return Served()
 
 
-def _made(response: wire.ApplyResponse) -> Object | None:
-    return decode(response.state, _SCHEMA.whole)
+def _made(response: wire.ApplyResponse) -> str | None:
+    state = decode(response.state, _SCHEMA.whole)
+    return state["id"] if state else None
 
 
 class TestTextsThatCannotBeSent:
@@ -98,19 +133,34 @@ class TestTextsThatCannotBeSent:
     def test_in_a_warning_do_not_lose_the_state(self, served: Served) -> None:
         served.thing.warning = f"{_NOT_UTF_8} is not uploaded"
         response = served.create()
-        assert _made(response) == {"id": "made"}
+        assert _made(response) == "made"
         assert [told.summary for told in response.diagnostics] == [r"a\udcff is not uploaded"]
 
     def test_in_an_error_do_not_lose_what_is_left(self, served: Served) -> None:
-        served.thing.error = Failure([Diagnostic(_NOT_UTF_8, _NOT_UTF_8)], {"id": "left"})
+        left = _object(id="left")
+        served.thing.error = Failure([Diagnostic(_NOT_UTF_8, _NOT_UTF_8)], left)
         response = served.create()
-        assert _made(response) == {"id": "left"}
+        assert _made(response) == "left"
         [told] = response.diagnostics
         assert (told.summary, told.detail) == (r"a\udcff", r"a\udcff")
 
     def test_in_a_state_are_spelled_out(self, served: Served) -> None:
         served.thing.made = _NOT_UTF_8
-        assert _made(served.create()) == {"id": r"a\udcff"}
+        assert _made(served.create()) == r"a\udcff"
+
+
+class TestPlan:
+    def test_of_what_stays_as_it_is_asks_too(self, served: Served) -> None:
+        now = _object(id="made", kind="a")
+        assert served.plan(now, now) == (now, now)
+
+    def test_of_a_change(self, served: Served) -> None:
+        prior, planned = (_object(id="made", size=size) for size in "ab")
+        assert served.plan(prior, planned) == (prior, planned)
+
+    def test_of_a_replacement_asks_as_for_a_new_one(self, served: Served) -> None:
+        prior, planned = (_object(id="made", kind=kind) for kind in "ab")
+        assert served.plan(prior, planned) == (None, planned)
 
 
 class TestInOrder:
