@@ -375,6 +375,21 @@ class TestTwoAtOnce:
         assert project.tasks() == []
         other.destroy()
 
+    def test_a_resource_of_a_name_in_place_of_another(self, project: Project) -> None:
+        """Terraform creates the one and destroys the other at the same time."""
+        project.write(task(SLEEPS, 'name = "shared"', name="a"))
+        project.init()
+        project.apply()
+        for label in "baba":
+            project.write(task(SLEEPS, 'name = "shared"', name=label))
+            project.apply()
+            assert list(project.known()) == project.tasks() != []
+        project.write(task(SLEEPS, 'name = "shared"', _FIRST, name="a"))
+        project.apply()
+        project.apply("-replace=iterative_task.a")
+        assert list(project.known()) == project.tasks() != []
+        project.destroy()
+
     def test_one_that_waits_for_another_hears_control_c(self, project: Project) -> None:
         other = _namesake(project)
         first = project.start(*_APPLY)
@@ -407,6 +422,7 @@ class TestTwoAtOnce:
         project.destroy()
 
 
+_FIRST = "lifecycle { create_before_destroy = true }"
 _LOGGED = {"TF_LOG_PROVIDER": "INFO", "TF_LOG_PATH": "log"}
 _WAITING = "Waiting for another apply"
 

@@ -8,7 +8,8 @@ making a second one, and every command warns of it until then.
     STATE/sojourn/terraform/ID.made     the same after that; locked while the provider lives
 
 The provider removes the second when Terraform ends it in order, and any command that finds the
-task in a state. STATE is $XDG_STATE_HOME or ~/.local/state.
+task in a state. A removal holds the first as well, empty: of one name there may be two resources.
+STATE is $XDG_STATE_HOME or ~/.local/state.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.task import Task
 
-__all__ = ["Note", "broken_off", "creation", "forget", "settle"]
+__all__ = ["Note", "broken_off", "creation", "forget", "removal", "settle"]
 
 _BEGUN, _MADE = ".json", ".made"
 _TRIES = 5  # whoever looks at a note holds it for an instant
@@ -94,6 +95,23 @@ def creation(ctx: Context, task: Task) -> Iterator[tuple[TaskId, bool]]:
         os.close(_own.pop(path))
         raise
     _answered(path)
+
+
+@contextmanager
+def removal(ctx: Context, id: str) -> Iterator[bool]:
+    """Let no creation under this id go on meanwhile; tells whether it is to be removed at all.
+
+    It is not if a creation in this process has answered with it: a resource that comes in place of
+    another, with the same name, has taken it over.
+    """
+    path = _folder() / f"{id}{_BEGUN}"
+    with suppress(OSError):  # where notes cannot be written, nothing is created either
+        _own[path] = _held(ctx, path)
+    try:
+        yield path.with_suffix(_MADE) not in _own
+    finally:
+        if path in _own:
+            _remove(path)
 
 
 def settle() -> None:
@@ -195,20 +213,25 @@ def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> tuple[Path, bo
     """A note, and whether it is that of another task of the same name, which was broken off."""
     id = TaskId.for_name(task.name, os.environ)  # noqa: A001
     path = folder / f"{id}{_BEGUN}"
+    lock = _held(ctx, path)
+    others = Note.read(lock) is not None
+    if not others:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
+    _own[path] = lock
+    return path, others
+
+
+def _held(ctx: Context, path: Path) -> int:
+    """Hold a note, which is made if need be; of two of one name, one after the other."""
     told = False
     while True:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _lock(path, fcntl.LOCK_EX, os.O_CREAT)
         if lock is not None:
-            others = Note.read(lock) is not None
-            if not others:
-                os.ftruncate(lock, 0)
-                os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
-            _own[path] = lock
-            return path, others
-        # Two of one name: one after the other.
+            return lock
         if not told:
-            ctx.note(f"Waiting for another apply, which is creating {id}")
+            ctx.note(f"Waiting for another apply, which is creating or removing {path.stem}")
             told = True
         ctx.sleep(0.05)
 

@@ -92,14 +92,18 @@ class TaskResource:
         return planned
 
     def delete(self, call: Call, state: Object) -> None:
-        pending.forget(state["id"])
-        with failing(_KEPT.format(id=state["id"])):
+        own, ctx = state["id"], context(call)
+        pending.forget(own)
+        with failing(_KEPT.format(id=own)), pending.removal(ctx, own) as wanted:
+            if not wanted:
+                ctx.warn(f"{own} stays: another resource of this name has taken it over")
+                return
             try:
-                handle = _handle(state, context(call))
+                handle = _handle(state, ctx)
                 storage = storage_of(state)
                 handle.delete(into=_home(handle, storage), output=storage.output)
             except NotFound:
-                call.log.write("info", f"{state['id']} is gone already")
+                call.log.write("info", f"{own} is gone already")
 
     def find(self, call: Call, id: str) -> Object:
         with failing():

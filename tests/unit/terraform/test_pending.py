@@ -250,7 +250,8 @@ class TestName:
         thread = threading.Thread(target=create)
         thread.start()
         until(lambda: told)
-        assert told == [Note(f"Waiting for another apply, which is creating {namesake.id}")]
+        waiting = f"Waiting for another apply, which is creating or removing {namesake.id}"
+        assert told == [Note(waiting)]
         assert created == []
         namesake.make()
         thread.join(30)
@@ -282,6 +283,55 @@ class TestName:
         assert not notes.exists()
 
 
+class TestRemoval:
+    def test_leaves_no_note(self, notes: Path) -> None:
+        own, _ = _created()
+        pending.settle()
+        with pending.removal(Context(), own) as wanted:
+            assert wanted
+            assert _broken_off() == []
+        assert not notes.exists()
+
+    def test_of_what_was_made_by_the_same_process_is_not_wanted(self, notes: Path) -> None:
+        own, _ = _created(_NAMED)
+        with pending.removal(Context(), own) as wanted:
+            assert not wanted
+        assert _names(notes) == [f"{own}.made"]
+
+    def test_waits_for_a_creation(self, namesake: Other) -> None:
+        told: list[Event] = []
+        removed: list[bool] = []
+
+        def remove() -> None:
+            with pending.removal(Context(told.append), namesake.id) as wanted:
+                removed.append(wanted)
+
+        thread = threading.Thread(target=remove)
+        thread.start()
+        until(lambda: told)
+        assert removed == []
+        namesake.make()
+        thread.join(30)
+        assert removed == [True]
+
+    def test_makes_a_creation_wait(self) -> None:
+        created: list[tuple[str, bool]] = []
+        own = str(TaskId.deterministic("named"))
+        thread = threading.Thread(target=lambda: created.append(_created(_NAMED)))
+        with pending.removal(Context(), own):
+            thread.start()
+            thread.join(0.3)
+            assert created == []
+        thread.join(30)
+        assert created == [(own, False)]
+
+    def test_that_was_killed_leaves_nothing_to_tell_of(self, notes: Path) -> None:
+        notes.mkdir(parents=True)
+        (notes / f"{TaskId.random()}.json").touch()
+        assert _broken_off() == []
+        assert not notes.exists()
+
+
 class TestDamage:
     @pytest.mark.parametrize("content", ["", "{", "[]", '{"cloud": "local"}', "null", '"x"'])
     def test_a_note_that_cannot_be_read_is_nobodys(self, notes: Path, content: str) -> None:
@@ -305,5 +355,7 @@ class TestDamage:
         notes.touch()
         assert _broken_off() == []
         pending.forget(str(TaskId.random()))
+        with pending.removal(Context(), str(TaskId.random())) as wanted:
+            assert wanted
         with pytest.raises(OSError, match="exists"):
             _created()
