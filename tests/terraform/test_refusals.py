@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from typing import NamedTuple
 
@@ -292,5 +293,11 @@ resource "terraform_data" "folder" {
     project.until_state("succeeded")
     assert "content" in project.task()["logs"][0]
     project.plan()
+    shutil.rmtree(project.folder / "new")
+    main = (project.folder / "main.tf").read_text()
+    changes = [('"out"', '"other"', 0), ("hello", "goodbye", 1)]  # in place, and a replacement
+    for old, new, warnings in changes:
+        (project.folder / "main.tf").write_text(main.replace(old, new))
+        assert project.plan(code=2).said.count("there is no folder") == warnings
     project.destroy()
     assert (project.folder / "new/out/file").read_text() == "hello\n"

@@ -51,12 +51,15 @@ class TaskResource:
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
         if prior is not None:
-            pending.forget(prior["id"])
+            pending.forget(prior["id"])  # also without a refresh
+        if planned == prior:
+            return
         try:
             task = task_of(planned)
             if task.name and isinstance(planned["id"], Unknown):
                 planned["id"] = str(TaskId.deterministic(task.name))
-            yield from _missing_workdir(task.storage)
+            if prior is None:
+                yield from _missing_workdir(task.storage)
             if is_known({**planned, **_not_asked(planned)}) and not _workdir_missing(task.storage):
                 api.check(task, ctx=context(call))
         except SojournError as error:
@@ -89,14 +92,18 @@ class TaskResource:
         return planned
 
     def delete(self, call: Call, state: Object) -> None:
-        pending.forget(state["id"])
-        with failing(_KEPT.format(id=state["id"])):
+        own, ctx = state["id"], context(call)
+        pending.forget(own)
+        with failing(_KEPT.format(id=own)), pending.removal(ctx, own) as wanted:
+            if not wanted:
+                ctx.warn(f"{own} stays: another resource of this name has taken it over")
+                return
             try:
-                handle = _handle(state, context(call))
+                handle = _handle(state, ctx)
                 storage = storage_of(state)
                 handle.delete(into=_home(handle, storage), output=storage.output)
             except NotFound:
-                call.log.write("info", f"{state['id']} is gone already")
+                call.log.write("info", f"{own} is gone already")
 
     def find(self, call: Call, id: str) -> Object:
         with failing():
