@@ -115,9 +115,12 @@ class Handle:
         """Change what comes home, and which files are transferred in neither direction."""
         engine.lifecycle.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
 
-    def left_nothing(self) -> bool:
-        """Whether there is an output to bring home, and the task left nothing there."""
-        return engine.lifecycle.left_nothing(self._ctx, self._cloud, self._id)
+    def left_nothing(self, output: str = "") -> bool:
+        """Whether there is an output to bring home, and the task left nothing there.
+
+        `output`: another one than the task says.
+        """
+        return engine.lifecycle.left_nothing(self._ctx, self._cloud, self._id, output)
 
     def stop(self) -> None:
         """Take its machines away; `start` resumes from the last snapshot."""

@@ -75,6 +75,15 @@ def _is_home(project: Project) -> None:
 
 
 class TestControlC:
+    def test_while_the_provider_starts_looks_like_nothing_else(self, project: Project) -> None:
+        project.write(task())
+        project.init()
+        for delay in (0.1, 0.2, 0.3):
+            terraform = project.start("plan", "-no-color")
+            time.sleep(delay)
+            ctrl_c(terraform)
+            assert "Unrecognized remote plugin message" not in project.finish(terraform).said
+
     def test_during_an_upload_removes_what_was_made(self, project: Project) -> None:
         _with_upload(project)
         apply = project.start(*_APPLY)

@@ -24,7 +24,7 @@ class Bad(NamedTuple):
 _OF_TYPE = 'Inappropriate value for attribute "'
 
 _INVALID = [
-    Bad('cloud = "nowhere"', "'nowhere' is not available (available: local)"),
+    Bad('cloud = "nowhere"', "'nowhere' is not available (available: aws, local)"),
     Bad('cloud = "locl"', "did you mean 'local'?"),
     Bad("cloud = null", "is required, and must not be null"),
     Bad('cloud = ["local"]', f'{_OF_TYPE}cloud": string required'),
@@ -189,7 +189,6 @@ resource "iterative_task" "{cloud}" {{
 }}
 """
 _CLOUDS = {
-    "aws": ("m", "us-west"),
     "gcp": ("custom-8-53248+nvidia-tesla-k80*1", "us-east1-a"),
     "az": ("Standard_F8s_v2", "eastus"),
     "k8s": ("64-256000+nvidia-tesla-k80*1", "foo=bar,goo=baz"),
@@ -205,7 +204,7 @@ def test_clouds_that_are_not_there_are_refused_with_those_that_are(project: Proj
     found = validated(project, code=1)
     assert {(one.message, one.line) for one in found} == {
         (
-            f"cloud: {cloud!r} is not available (available: local)",
+            f"cloud: {cloud!r} is not available (available: aws, local)",
             f'cloud       = "{cloud}"',
         )
         for cloud in _CLOUDS

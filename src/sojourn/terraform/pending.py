@@ -253,6 +253,7 @@ def _remove(path: Path) -> None:
     os.close(lock)
     with suppress(OSError):
         path.parent.rmdir()
+        path.parent.parent.rmdir()
 
 
 def _lock(path: Path, how: int = fcntl.LOCK_EX, flags: int = 0) -> int | None:
