@@ -132,9 +132,10 @@ class Task:
         return Filters(self.storage.exclude)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the environment's values, for JSON; these travel apart because of secrets."""
+        """All but the values of the environment and of container_opts, which may be secret."""
         data = asdict(self)
         data["environment"] = dict.fromkeys(self.environment, "")
+        data["storage"]["container_opts"] = dict.fromkeys(self.storage.container_opts, "")
         data["storage"]["exclude"] = list(self.storage.exclude)
         return data
 
