@@ -16,6 +16,7 @@ from sojourn.clouds.aws.userdata import LONGEST, user_data
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Machine
+from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
@@ -25,7 +26,8 @@ __all__ = ["AwsScaler", "LaunchTemplate"]
 PROBLEMS = f"{BOOT}problems/"
 _TTL = 60.0  # seconds of silence after which a machine counts as lost
 _GRACE = 30.0
-_STORING = 60  # minutes beyond the timeout, for a machine to store the last of its work
+_STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
+_FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _DEADLINE = "deadline"
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
 _PATIENCE = 120.0
@@ -105,7 +107,7 @@ class LaunchTemplate(_Made):
             "store": url_of(place),
             "store_options": options_for_machines(site.account, place),
             "autoscaling": self._endpoint("autoscaling"),
-            "minutes": _minutes(site.wanted.timeout),
+            "minutes": _time_of(site.wanted.timeout) // timedelta(minutes=1),
             "deadline": _DEADLINE,
             "ttl": _TTL,
             "grace": _GRACE,
@@ -131,8 +133,9 @@ class LaunchTemplate(_Made):
         return self._site.call(self.title, "ec2", operation, **arguments)
 
 
-def _minutes(timeout: int) -> int:
-    return math.ceil(timeout / 60) + _STORING
+def _time_of(timeout: int) -> timedelta:
+    """How long a machine may live."""
+    return timedelta(minutes=math.ceil(timeout / 60)) + _STORING
 
 
 class AwsScaler(_Made):
@@ -204,7 +207,7 @@ class AwsScaler(_Made):
         if not self._find():
             raise NotFound(f"There is no {self.title}")
         if machines:
-            self._arm()
+            self._arm(ctx)
         self._call(
             "set_desired_capacity",
             AutoScalingGroupName=self._site.name,
@@ -212,15 +215,19 @@ class AwsScaler(_Made):
             HonorCooldown=False,
         )
 
-    def _arm(self) -> None:
-        """End the group at its deadline, whatever becomes of us; machines put it off."""
-        group = self._group()
-        minutes = int(_STORING + 24 * 60 if group is None else 7 * 24 * 60)
+    def _arm(self, ctx: Context) -> None:
+        """Have AWS end the group at a deadline, whatever becomes of us and of the machines.
+
+        Until there is a first machine, it is a week for one to come, and then the time of the
+        task. Each machine puts it off as it starts, to the time of the task from then on. The time
+        of the task is its timeout, and an hour to store the last of its work.
+        """
+        timeout = StoreData(self._site.store).load(ctx).timeout
         self._call(
             "put_scheduled_update_group_action",
             AutoScalingGroupName=self._site.name,
             ScheduledActionName=_DEADLINE,
-            StartTime=datetime.now(timezone.utc) + timedelta(minutes=minutes),
+            StartTime=datetime.now(timezone.utc) + _FIRST_WITHIN + _time_of(timeout),
             DesiredCapacity=0,
         )
 

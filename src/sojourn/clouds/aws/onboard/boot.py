@@ -35,6 +35,8 @@ KillMode=mixed
 TimeoutStopSec=600
 Restart=on-failure
 RestartSec=5
+StandardOutput=journal+console
+StandardError=inherit
 """
 
 
