@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
+from sojourn.clouds.aws.reasons import reason
 from sojourn.clouds.aws.resources import BOOT, _Made
 from sojourn.clouds.aws.store import options_for_machines, url_of
 from sojourn.clouds.aws.userdata import LONGEST, user_data
@@ -20,6 +21,7 @@ from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
+    from sojourn.core.task import Task
 
 __all__ = ["AwsScaler", "LaunchTemplate"]
 
@@ -29,6 +31,7 @@ _GRACE = 30.0
 _STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _DEADLINE = "deadline"
+_BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
@@ -111,6 +114,7 @@ class LaunchTemplate(_Made):
             "deadline": _DEADLINE,
             "ttl": _TTL,
             "grace": _GRACE,
+            "patience": _BOOT_WITHIN,
         }
         text = user_data(settings).encode()
         if len(text) > LONGEST:
@@ -257,15 +261,24 @@ class AwsScaler(_Made):
         ]
 
     def events(self, ctx: Context) -> list[CloudEvent]:
-        return sorted([*self._activities(), *self._problems()], key=lambda event: event.time)
+        activities = self._activities()
+        task = self._task(ctx) if any(map(_failed, activities)) else None
+        told = [_event(activity, task) for activity in activities]
+        return sorted([*told, *self._problems()], key=lambda event: event.time)
 
-    def _activities(self) -> list[CloudEvent]:
-        """What the group did, and what it could not do."""
+    def _activities(self) -> list[Any]:
+        """What the group did, and what it could not do; oldest first."""
         try:
             found = self._call("describe_scaling_activities", AutoScalingGroupName=self._site.name)
         except NotFound:
             return []
-        return [_event(activity) for activity in reversed(found["Activities"])]
+        return list(reversed(found["Activities"]))
+
+    def _task(self, ctx: Context) -> Task | None:
+        try:
+            return StoreData(self._site.store).load(ctx)
+        except NotFound:
+            return None
 
     def _problems(self) -> list[CloudEvent]:
         """What machines wrote down that could not even start the agent."""
@@ -284,11 +297,18 @@ class AwsScaler(_Made):
             return []
 
     def obstacle(self, ctx: Context) -> str:
-        problems = [event.description for event in self._problems()]
+        """What was last in the way; nothing, once a machine came after it."""
+        recent: list[Any] = []
+        since = ""
+        for activity in self._activities():
+            if _launched(activity):
+                recent, since = [], _time(activity)
+            elif _failed(activity):
+                recent.append(activity)
+        problems = [event.description for event in self._problems() if event.time >= since]
         if problems:
             return problems[-1]
-        failed = [event for event in self._activities() if event.code == "Failed"]
-        return failed[-1].description if failed else ""
+        return reason(recent[-1]["StatusMessage"], self._task(ctx)) if recent else ""
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         if notice:
@@ -310,10 +330,22 @@ class AwsScaler(_Made):
         return self._site.call(self.title, "autoscaling", operation, **arguments)
 
 
-def _event(activity: Any) -> CloudEvent:
-    text = " ".join(
-        part for part in (activity["Description"], activity.get("StatusMessage", "")) if part
-    )
-    return CloudEvent(
-        activity["StartTime"].strftime("%Y-%m-%dT%H:%M:%SZ"), activity["StatusCode"], text
-    )
+def _time(activity: Any) -> str:
+    return str(activity["StartTime"].strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def _failed(activity: Any) -> bool:
+    return activity["StatusCode"] == "Failed" and bool(activity.get("StatusMessage"))
+
+
+def _launched(activity: Any) -> bool:
+    launching = str(activity["Description"]).startswith("Launching")
+    return launching and activity["StatusCode"] in ("PreInService", "Successful")
+
+
+def _event(activity: Any, task: Task | None) -> CloudEvent:
+    text = str(activity["Description"])
+    if _failed(activity):
+        did = text.partition(".")[0]
+        text = f"{did}: {reason(activity['StatusMessage'], task)}"
+    return CloudEvent(_time(activity), activity["StatusCode"], text)
