@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,14 +96,19 @@ def test_spot_losses_without_notice_three_in_a_row(kit: AwsKit, lab: Lab, tmp_pa
     assert lab.output()["count"] == "x\n" * 4
 
 
-def storing(kit: AwsKit, handle: Handle) -> Callable[[], bool]:
-    """Whether the first attempt has objects in the store, and is still uploading others."""
+def lose_while_storing(kit: AwsKit, handle: Handle) -> None:
+    """Take the machine away when some of what it stores is in the store, and others not yet."""
 
-    def found() -> bool:
+    def stored() -> bool:
         keys = list(backends.s3().buckets[handle.id].keys)
-        return any(key.startswith("ranks/0000/data/000001/objects/") for key in keys)
+        begin = "ranks/0000/data/000001/objects/"
+        return len([key for key in keys if key.startswith(begin)]) > 1
 
-    return found
+    kit.account.delay(0.5)
+    kit.appear("go")
+    until(stored, 60)
+    kit.account.interrupt(kit.account.instances()[-1].id, notice=False)
+    kit.account.delay(0)
 
 
 def test_a_machine_that_is_lost_while_it_uploads_leaves_no_half_snapshot(
@@ -113,19 +117,20 @@ def test_a_machine_that_is_lost_while_it_uploads_leaves_no_half_snapshot(
     script = """
     mkdir -p output
     if test $SOJOURN_ATTEMPT = 1; then
-        head -c 200M /dev/urandom > output/large
-        sha256sum output/large > output/sum
+        mkdir /root/made
+        for n in $(seq 30); do head -c 8M /dev/urandom > /root/made/$n; done
+        (cd /root/made && sha256sum [0-9]* > sums)
+        echo ready
+        until test -f /dev/shm/go; do sleep 0.05; done
+        mv /root/made output/made
         sleep 300
     fi
-    ls output
-    test ! -e output/large || sha256sum -c output/sum || exit 9
-    rm -f output/large
+    test ! -e output/made || (cd output/made && sha256sum --quiet -c sums) || exit 9
+    rm -rf output/made
     """
-    kit.account.delay(0.3)
     handle = lab.create(script, spot=0)
-    until(storing(kit, handle), 60)
-    kit.account.interrupt(machine_of(kit, handle).id, notice=False)
-    kit.account.delay(0)
+    until(lambda: log_of(handle) == ["ready"], 60)
+    lose_while_storing(kit, handle)
     assert handle.wait().status is State.SUCCEEDED, log_of(handle)
     assert outcomes(handle) == ["lost", "succeeded"]
     handle.delete()
@@ -136,18 +141,21 @@ def test_a_machine_that_is_lost_during_its_last_snapshot_did_not_succeed(
 ) -> None:
     script = """
     mkdir -p output
-    echo "$SOJOURN_ATTEMPT" > output/attempt
-    test $SOJOURN_ATTEMPT != 1 || head -c 200M /dev/urandom > output/large
+    if test $SOJOURN_ATTEMPT = 1; then
+        head -c 250M /dev/urandom > /root/made
+        echo ready
+        until test -f /dev/shm/go; do sleep 0.05; done
+        mv /root/made output/made
+    fi
+    rm -f output/attempt-*
+    touch output/attempt-$SOJOURN_ATTEMPT
     """
-    kit.account.delay(0.3)
     handle = lab.create(script, spot=0)
-    until(storing(kit, handle), 60)
-    kit.account.interrupt(machine_of(kit, handle).id, notice=False)
-    kit.account.delay(0)
+    until(lambda: log_of(handle) == ["ready"], 60)
+    lose_while_storing(kit, handle)
     assert handle.wait().status is State.SUCCEEDED
     assert outcomes(handle) == ["lost", "succeeded"]
-    handle.delete()
-    assert lab.output() == {"attempt": "2\n"}
+    handle.delete(fetch=False)
 
 
 def test_the_spot_market_takes_one_rank_of_three(kit: AwsKit, lab: Lab, tmp_path: Path) -> None:
@@ -230,7 +238,7 @@ class Laptop:
         return done.stdout
 
 
-@pytest.mark.parametrize("container", ["", "shared", "shared/some/where"])
+@pytest.mark.parametrize("container", ["", "shared", "shared/some/where=1", "shared/"])
 def test_a_task_is_at_hand_from_any_laptop(
     kit: AwsKit, lab: Lab, tmp_path: Path, container: str
 ) -> None:

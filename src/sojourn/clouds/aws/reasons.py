@@ -63,11 +63,11 @@ def reason(text: str, task: Task | None) -> str:
     for pattern, sentence in _KNOWN:
         found = re.search(pattern, text, re.IGNORECASE)
         if found:
-            type = _type_in(text) or (instance_type(task.machine) if task else "this machine")
+            kind = _type_in(text) or (instance_type(task.machine) if task else "this machine")
             on_spot = task.spot >= 0 if task else bool(re.search(_SPOT, text, re.IGNORECASE))
             market = "spot " if on_spot else ""
-            quota = quota_name(type, spot=on_spot)
-            return sentence.format(type=type, market=market, quota=quota, **found.groupdict())
+            quota = quota_name(kind, spot=on_spot)
+            return sentence.format(type=kind, market=market, quota=quota, **found.groupdict())
     return _short(text)
 
 

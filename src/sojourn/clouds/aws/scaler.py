@@ -7,6 +7,7 @@ import math
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
@@ -123,7 +124,7 @@ class LaunchTemplate(_Made):
 
     def _boot_url(self) -> str:
         place = self._site.place
-        inside = f"{place.folder}/{BOOT}" if place.folder else BOOT
+        inside = quote(f"{place.folder}/{BOOT}" if place.folder else BOOT)
         endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
         if "endpoint" in options_for_machines(self._site.account, place):
             return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"

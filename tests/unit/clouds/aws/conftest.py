@@ -1,7 +1,8 @@
-"""An AWS account without machines, and this computer as its user's."""
+"""An account without machines, and a laptop that knows it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,16 +10,34 @@ import pytest
 
 from sojourn.clouds.aws import resources
 from tests.simcloud.aws.account import SimAWS
+from tests.simcloud.aws_user import User
 
 
 @pytest.fixture
-def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimAWS]:
-    # Nobody runs the agent.
-    monkeypatch.setattr(resources, "bundle", lambda *_: b"agent")
-    with SimAWS() as made:
-        for name, value in made.environment().items():
-            monkeypatch.setenv(name, value)
-        for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
-            monkeypatch.setenv(name, str(tmp_path))
-        monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
-        yield made
+def sim() -> Iterator[SimAWS]:
+    with SimAWS() as account:
+        yield account
+
+
+@pytest.fixture
+def laptop(sim: SimAWS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimAWS:
+    """The account, with this process as a laptop of its administrator."""
+    for name in [n for n in os.environ if n.startswith(("AWS_", "CI", "GITHUB_", "TPI_"))]:
+        monkeypatch.delenv(name)
+    folders = {
+        "HOME": tmp_path,
+        "XDG_DATA_HOME": tmp_path / "data",
+        "XDG_CACHE_HOME": tmp_path / "cache",
+    }
+    for name, value in {**sim.environment(), **folders}.items():
+        monkeypatch.setenv(name, str(value))
+    # Nobody is there to unpack it.
+    monkeypatch.setattr(resources, "bundle", lambda python, architecture: b"agent")
+    return sim
+
+
+@pytest.fixture
+def user(sim: SimAWS) -> Iterator[User]:
+    user = User(sim.environment())
+    yield user
+    user.close()

@@ -78,9 +78,9 @@ def _obstacle(handle: sojourn.Handle) -> str:
     ],
 )
 def test_a_refused_launch_is_explained_in_a_sentence(
-    account: SimAWS, why: Refusal | str, more: dict[str, Any], said: str
+    laptop: SimAWS, why: Refusal | str, more: dict[str, Any], said: str
 ) -> None:
-    account.refuse(why)
+    laptop.refuse(why)
     handle = _created(**more)
     obstacle = _obstacle(handle)
     assert re.sub(r"(eu-north-1|ami-)[0-9a-f]+", r"\1?", obstacle) == said
@@ -88,11 +88,11 @@ def test_a_refused_launch_is_explained_in_a_sentence(
     assert failed[0].description.startswith("Launching a new EC2 instance: ")
     assert all(len(event.description) < 250 for event in failed)
     handle.delete()
-    assert account.inventory() == []
+    assert laptop.inventory() == []
 
 
-def test_a_price_that_is_too_low_is_told_with_what_it_would_cost(account: SimAWS) -> None:
-    account.spot_price("m5.2xlarge", 0.15)
+def test_a_price_that_is_too_low_is_told_with_what_it_would_cost(laptop: SimAWS) -> None:
+    laptop.spot_price("m5.2xlarge", 0.15)
     handle = _created(spot=0.1)
     assert _obstacle(handle) == (
         "spot machines cost 0.15 dollars an hour now, and the task pays 0.1 at most: "
@@ -101,11 +101,11 @@ def test_a_price_that_is_too_low_is_told_with_what_it_would_cost(account: SimAWS
     handle.delete()
 
 
-def test_a_failure_is_not_told_any_more_once_a_machine_came(account: SimAWS) -> None:
-    account.capacity(None, None, False)
+def test_a_failure_is_not_told_any_more_once_a_machine_came(laptop: SimAWS) -> None:
+    laptop.capacity(None, None, False)
     handle = _created()
     assert "capacity" in _obstacle(handle)
-    account.capacity(None, None, True)
+    laptop.capacity(None, None, True)
     until(handle.machines)
     scaler = clouds.load("aws").scaler(TaskId.parse(handle.id))
     until(lambda: scaler.obstacle(Context()) == "")
