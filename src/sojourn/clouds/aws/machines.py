@@ -100,6 +100,8 @@ class Offers:
 
     def _find(self, region: str, type: str, image: str) -> Offer:
         wanted = parse_image(image)
+        if region not in self._account.regions():
+            raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
         vpc = self._default_vpc(region)
         architecture = self._architecture(region, type)
         subnets = self._subnets(region, vpc, type)
