@@ -220,7 +220,7 @@ class Laptop:
     def __init__(self, kit: AwsKit, home: Path) -> None:
         self.home = home
         home.mkdir()
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path.cwd() / "src")}
         self._environment = {**kept, **kit.account.environment(), "HOME": str(home)}
 
     def run(self, *arguments: str) -> str:
@@ -247,7 +247,8 @@ def test_a_task_is_at_hand_from_any_laptop(
     storage = sojourn.Storage(workdir=str(lab.workdir), output="output", container=container)
     handle = lab.create("mkdir output; echo made > output/file; echo told", storage=storage)
     other = Laptop(kit, tmp_path / "other")
-    assert [row["id"] for row in json.loads(other.run("list", "--json"))] == [handle.id]
+    listed = other.run("list", "--json").splitlines()
+    assert [json.loads(row)["id"] for row in listed] == [handle.id]
     assert "told" in other.run("logs", "--follow", handle.id)
     shown = other.run("status", "--json", handle.id)
     assert json.loads(shown)["state"] == "succeeded"

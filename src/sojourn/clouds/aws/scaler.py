@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
+from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
 from sojourn.clouds.aws.resources import BOOT, _Made
 from sojourn.clouds.aws.store import options_for_machines, url_of
@@ -22,6 +23,7 @@ from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
+    from sojourn.core.interfaces import KeyPair
     from sojourn.core.task import Task
 
 __all__ = ["AwsScaler", "LaunchTemplate"]
@@ -310,6 +312,12 @@ class AwsScaler(_Made):
         if problems:
             return problems[-1]
         return reason(recent[-1]["StatusMessage"], self._task(ctx)) if recent else ""
+
+    def keys(self, ctx: Context) -> KeyPair | None:
+        try:
+            return key_pair(self._site.store(), self._site.id)
+        except NotFound:
+            return None
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         if notice:
