@@ -25,7 +25,7 @@ from sojourn.core.events import CloudEvent, Event, LogLine
 from sojourn.core.ids import TaskId, normalise
 
 if TYPE_CHECKING:
-    from sojourn.core.interfaces import Cloud, Ignore, Machine
+    from sojourn.core.interfaces import Cloud, Ignore, KeyPair, Machine
     from sojourn.core.report import Report
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
@@ -83,6 +83,10 @@ class Handle:
     def events(self) -> list[CloudEvent]:
         """What the scaler tells of itself."""
         return self._cloud.scaler(self._id).events(self._ctx)
+
+    def keys(self) -> KeyPair | None:
+        """What opens its machines by SSH: whoever has it is root there. None on some clouds."""
+        return self._cloud.scaler(self._id).keys(self._ctx)
 
     def reports(self) -> list[Report]:
         """How each attempt that is over ended."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.contract.clouds import aws_kit, local_kit
-from tests.contract.clouds.kit import Kit
+from tests.contract.clouds.kit import Kit, in_use
 from tests.contract.clouds.lab import Lab
 
 _KITS: dict[str, Callable[[pytest.TempPathFactory], Kit]] = {
@@ -33,17 +32,8 @@ def kit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Kit]:
     """A cloud with an empty account; at the end it has to be empty again."""
-    made = _KITS[request.param](tmp_path_factory)
-    for name in [name for name in os.environ if name.startswith(("CI", "GITHUB_", "TPI_"))]:
-        monkeypatch.delenv(name)
-    for name, value in made.environment().items():
-        monkeypatch.setenv(name, value)
-    try:
+    with in_use(_KITS[request.param](tmp_path_factory), monkeypatch) as made:
         yield made
-        leaks = made.leaks()
-    finally:
-        made.close()
-    assert leaks == []
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sojourn.agent.bundle import bundle
 from sojourn.clouds.aws import keys, policy, store, tags
 from sojourn.clouds.aws.errors import code_of
-from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
+from sojourn.storage.layout import ATTEMPTS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -22,12 +23,22 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = ["AgentFiles", "Bucket", "Folder", "KeyPair", "Role", "SecurityGroup", "Site"]
+__all__ = ["BOOT", "AgentFiles", "KeyPair", "Role", "SecurityGroup", "Site", "StoreOf"]
 
 _PATIENCE = 120.0  # seconds until what was made is known everywhere
 _POLICY = "task"
 _ROLE_PATH = "/sojourn/"
 _SSH = 22
+BOOT = "boot/"
+_OWNERS = "laptop/"  # beside the key's seed
+_OWNER = f"{_OWNERS}owner"
+# All that a store has at its top: what `storage.layout` names, and what is of this cloud.
+_NAMES = frozenset(
+    {
+        *(TASK, ENVIRONMENT, WORKDIR, ATTEMPTS, REPORTS, FOLLOW),
+        *("logs", "ranks", "machines", BOOT.rstrip("/"), _OWNERS.rstrip("/")),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,10 @@ class Bucket(_Made):
 
 
 class Folder(_Made):
-    """A folder in a bucket that the user has."""
+    """Our things in a bucket that the user has. Beside them may be others: these are left alone.
+
+    A tag of the security group tells where they are, so it comes first and goes last.
+    """
 
     stage = 0
     kind = "folder"
@@ -152,29 +166,95 @@ class Folder(_Made):
         return f"folder of {self._site.name}"
 
     def _find(self) -> bool:
-        place = self._site.place
-        found = self._site.account.call(
-            self.title,
-            "s3",
-            place.bucket_region,
-            "list_objects_v2",
-            Bucket=place.bucket,
-            Prefix=f"{place.folder}/",
-            MaxKeys=1,
-        )
-        return bool(found.get("KeyCount"))
+        return SecurityGroup(self._site).find() or self._owner() == self._site.name
 
     def create(self, ctx: Context) -> None:
-        try:
-            _ = self._site.place  # asks for the bucket
-        except NotFound as error:
-            raise InvalidInput("storage.container", error.message) from error
+        self._refuse_others()
+        SecurityGroup(self._site).create(ctx)
+        if not self._site.store().put_new(_OWNER, self._site.name.encode()):
+            SecurityGroup(self._site).remove(ctx)
+            self._refuse_others()
+
+    def _refuse_others(self) -> None:
+        ours, owner = self._ours(), self._owner()
+        if (ours and not owner) or owner not in ("", self._site.name):
+            there = f"the task {owner}" if owner else ", ".join(ours)
+            raise Conflict(
+                f"There is something else in the container already: {there}",
+                hint="Give another path in it as storage.container.",
+            )
 
     def delete(self, ctx: Context) -> None:
         try:
-            _empty(ctx, self._site, f"{self._site.place.folder}/")
+            if self._owner() == self._site.name:
+                # What tells that it is ours goes last.
+                for path in sorted(self._ours(), key=lambda path: path.endswith(_OWNERS)):
+                    _empty(ctx, self._site, path)
+            SecurityGroup(self._site).remove(ctx)
         except NotFound:
-            return
+            pass
+        self._site.places.forget(self._site.id)
+
+    def _owner(self) -> str:
+        """The id of the task that is there; none: empty."""
+        try:
+            return bytes(self._site.store().get(_OWNER)).decode()
+        except NotFound:
+            return ""
+
+    def _ours(self) -> list[str]:
+        """What is there by names that we use, files and folders, in any version."""
+        place = self._site.place
+        prefix = f"{place.folder}/" if place.folder else ""
+        found = set()
+        for page in self._site.account.pages(
+            self.title,
+            "s3",
+            place.bucket_region,
+            "list_object_versions",
+            Bucket=place.bucket,
+            Prefix=prefix,
+            Delimiter="/",
+        ):
+            found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
+            for kind in ("Versions", "DeleteMarkers"):
+                found |= {item["Key"] for item in page.get(kind, ())}
+        return sorted(path for path in found if path.removeprefix(prefix).rstrip("/") in _NAMES)
+
+
+class StoreOf:
+    """Whichever of the two a task has."""
+
+    stage = 0
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    @property
+    def title(self) -> str:
+        try:
+            return self._chosen.title
+        except SojournError:
+            return f"store of {self._site.name}"
+
+    def read(self, ctx: Context) -> bool:
+        try:
+            return self._chosen.read(ctx)
+        except NotFound:
+            return False
+
+    def create(self, ctx: Context) -> None:
+        self._chosen.create(ctx)
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            self._chosen.delete(ctx)
+        except NotFound:
+            return  # nothing tells of it any more
+
+    @property
+    def _chosen(self) -> Bucket | Folder:
+        return Folder(self._site) if self._site.place.contained else Bucket(self._site)
 
 
 def _empty(ctx: Context, site: Site, prefix: str) -> None:
@@ -287,6 +367,9 @@ class SecurityGroup(_Made):
     kind = "security group"
 
     def _find(self) -> bool:
+        return self.find()
+
+    def find(self) -> bool:
         return bool(self._groups())
 
     def _groups(self) -> list[Any]:
@@ -318,6 +401,14 @@ class SecurityGroup(_Made):
                 raise
 
     def delete(self, ctx: Context) -> None:
+        try:
+            if self._site.place.contained:
+                return  # it goes with the folder
+        except NotFound:
+            return
+        self.remove(ctx)
+
+    def remove(self, ctx: Context) -> None:
         patience = ctx.within(_PATIENCE * 5)
         try:
             for group in self._groups():
@@ -395,6 +486,3 @@ class AgentFiles(_Made):
 
     def _name(self, python: str) -> str:
         return f"agent-{self._architecture}-{python}.zip"
-
-
-BOOT = "boot/"
