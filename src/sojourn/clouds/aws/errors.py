@@ -38,6 +38,7 @@ ABSENT = frozenset(
 )
 _LOGIN = frozenset(
     {
+        "400",  # of a HEAD, whose answer has no text: the token has expired
         "AuthFailure",
         "ExpiredToken",
         "ExpiredTokenException",
@@ -48,7 +49,7 @@ _LOGIN = frozenset(
         "UnrecognizedClientException",
     }
 )
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+_DENIED = frozenset({"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 _LATER = frozenset(
     {
         "InternalError",
