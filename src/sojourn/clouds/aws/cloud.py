@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws.locate import Places
 from sojourn.clouds.aws.machines import Offers
-from sojourn.core.errors import InvalidInput
+from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class AwsCloud:
         from sojourn.clouds.aws.scaler import LaunchTemplate
 
         site = self._site(id, task)
-        contained = task is not None and bool(task.storage.container)
-        own = resources.Folder(site) if contained else resources.Bucket(site)
+        own: tuple[Resource, ...] = (resources.Bucket(site), resources.SecurityGroup(site))
+        if _contained(site):
+            own = (resources.Folder(site),)  # which has the security group for its sign
         role = () if task is not None and task.permission_set else (resources.Role(site),)
         return (
-            own,
+            *own,
             *role,
-            resources.SecurityGroup(site),
             resources.KeyPair(site),
             resources.AgentFiles(site),
             LaunchTemplate(site),
@@ -84,3 +84,13 @@ class AwsCloud:
         from sojourn.clouds.aws.resources import Site
 
         return Site(self._account, self._places, self._offers, id, task)
+
+
+def _contained(site: Site) -> bool:
+    """Whether its store is in a bucket that the user has."""
+    if site.task is not None:
+        return bool(site.task.storage.container)
+    try:
+        return not site.place.own_bucket
+    except NotFound:
+        return False

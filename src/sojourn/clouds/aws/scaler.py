@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.errors import code_of
-from sojourn.clouds.aws.resources import BOOT, _Made
+from sojourn.clouds.aws.errors import code_of, ignoring
+from sojourn.clouds.aws.resources import BOOT, SecurityGroup, _Made
 from sojourn.clouds.aws.store import options_for_machines, url_of
 from sojourn.clouds.aws.userdata import LONGEST, user_data
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
@@ -45,12 +45,13 @@ class LaunchTemplate(_Made):
     def create(self, ctx: Context) -> None:
         if self._find():
             return
-        self._call(
-            "create_launch_template",
-            LaunchTemplateName=self._site.name,
-            LaunchTemplateData=self._data(),
-            TagSpecifications=self._tagged("launch-template"),
-        )
+        with ignoring("InvalidLaunchTemplateName.AlreadyExistsException"):
+            self._call(
+                "create_launch_template",
+                LaunchTemplateName=self._site.name,
+                LaunchTemplateData=self._data(),
+                TagSpecifications=self._tagged("launch-template"),
+            )
 
     def delete(self, ctx: Context) -> None:
         try:
@@ -64,7 +65,7 @@ class LaunchTemplate(_Made):
             "ImageId": offer.image.id,
             "InstanceType": offer.type,
             "KeyName": site.name,
-            "SecurityGroupIds": [self._security_group()],
+            "SecurityGroupIds": [SecurityGroup(site).group()],
             "IamInstanceProfile": self._profile(),
             "UserData": self._user_data(),
             "InstanceInitiatedShutdownBehavior": "terminate",
@@ -88,11 +89,6 @@ class LaunchTemplate(_Made):
     def _profile(self) -> dict[str, str]:
         given = self._site.wanted.permission_set
         return {"Arn": given} if given else {"Name": self._site.name}
-
-    def _security_group(self) -> str:
-        named = [{"Name": "group-name", "Values": [self._site.name]}]
-        [group] = self._call("describe_security_groups", Filters=named)["SecurityGroups"]
-        return str(group["GroupId"])
 
     def _user_data(self) -> str:
         site, place = self._site, self._site.place
