@@ -151,7 +151,7 @@ class AwsScaler(_Made):
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        if self._find():
+        if not self._is_free(ctx):
             return
         marks = [
             {
@@ -185,6 +185,15 @@ class AwsScaler(_Made):
                     raise
                 patience.sleep(2)
 
+    def _is_free(self, ctx: Context) -> bool:
+        """Whether there is no such group, once one that is on its way out has gone."""
+        patience = ctx.within(_GONE_WITHIN)
+        while True:
+            group = self._group()
+            if group is None or not _going(group):
+                return group is None
+            patience.sleep(1)
+
     def delete(self, ctx: Context) -> None:
         patience = ctx.within(_GONE_WITHIN)
         while self._group() is not None:
@@ -197,8 +206,13 @@ class AwsScaler(_Made):
             patience.sleep(1)
 
     def scale(self, ctx: Context, machines: int) -> None:
-        if not self._find():
+        group = self._group()
+        if group is None:
             raise NotFound(f"There is no {self.title}")
+        if _going(group) and machines:
+            raise Transient(f"The {self.title} is being deleted", hint="Try again in a while.")
+        if _going(group):
+            return
         if machines:
             self._arm()
         self._call(
@@ -297,6 +311,11 @@ class AwsScaler(_Made):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "autoscaling", operation, **arguments)
+
+
+def _going(group: Any) -> bool:
+    """Whether it is being deleted: nothing can be changed then."""
+    return str(group.get("Status", "")).startswith("Delete")
 
 
 def _event(activity: Any) -> CloudEvent:

@@ -41,9 +41,9 @@ class Laptop:
         storage = Storage(workdir=self.workdir, output="output" if self.workdir else "")
         return Task(SCRIPT, cloud="aws", **{"storage": storage, **more})
 
-    def create(self, **more: Any) -> None:
+    def create(self, ctx: Context | None = None, **more: Any) -> None:
         launch = lifecycle.Launch(ID, self.task(**more), {"SECRET": "of the task"})
-        lifecycle.create(self.ctx, self.cloud, launch)
+        lifecycle.create(ctx or self.ctx, self.cloud, launch)
 
     def status(self) -> Status:
         return observe.status(self.ctx, self.cloud, ID)
