@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import bundle
 from sojourn.clouds.aws import keys, policy, store, tags
-from sojourn.clouds.aws.errors import code_of
-from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
+from sojourn.clouds.aws.errors import ignoring
+from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.storage.layout import ATTEMPTS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
 from sojourn.storage.store import open_store
 
@@ -115,9 +115,19 @@ class Bucket(_Made):
 
     stage = 0
     kind = "bucket"
+    _unknown = False  # made just now, and not known everywhere yet
 
     def _find(self) -> bool:
-        self._call("head_bucket")
+        try:
+            self._call("head_bucket")
+        except AuthError as error:
+            if self._site.task is None:
+                raise
+            raise Conflict(
+                f"There is a {self.title} that you may not look into",
+                hint="If it is somebody else's, choose another name; "
+                "if it is yours, allow s3:ListBucket: docs/aws.md has the whole policy.",
+            ) from error
         return True
 
     def create(self, ctx: Context) -> None:
@@ -125,28 +135,29 @@ class Bucket(_Made):
         arguments: dict[str, Any] = {}
         if region != "us-east-1":
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
-        try:
+        with ignoring("BucketAlreadyOwnedByYou"):
             self._call("create_bucket", **arguments)
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "BucketAlreadyOwnedByYou":
-                raise
+        self._unknown = True
         _until_known(ctx, lambda: self._call("head_bucket"))
+        self._unknown = False
         marks = {"TagSet": tags.to_list(self._site.tags)}
         _until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks))
 
     def delete(self, ctx: Context) -> None:
         patience = ctx.within(_PATIENCE)
-        try:
-            while True:
-                _empty(patience, self._site, "")
-                try:
-                    self._call("delete_bucket")
-                    break
-                except Conflict:
-                    patience.sleep(1)  # somebody wrote to it meanwhile
-        except NotFound:
-            pass
+        while not self._deleted(ctx):
+            patience.sleep(1)
         self._site.places.forget(self._site.id)
+
+    def _deleted(self, ctx: Context) -> bool:
+        try:
+            _empty(ctx, self._site, "")
+            self._call("delete_bucket")
+        except Conflict:
+            return False  # somebody wrote to it meanwhile
+        except NotFound:
+            return not self._unknown
+        return True
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "s3", operation, Bucket=self._site.name, **arguments)
@@ -161,18 +172,22 @@ class Folder(_Made):
     stage = 0
     kind = "folder"
 
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._sign = SecurityGroup(site)
+
     @property
     def title(self) -> str:
         return f"folder of {self._site.name}"
 
     def _find(self) -> bool:
-        return SecurityGroup(self._site).find() or self._owner() == self._site.name
+        return self._sign.find() or self._owner() == self._site.name
 
     def create(self, ctx: Context) -> None:
         self._refuse_others()
-        SecurityGroup(self._site).create(ctx)
+        self._sign.create(ctx)
         if not self._site.store().put_new(_OWNER, self._site.name.encode()):
-            SecurityGroup(self._site).remove(ctx)
+            self._sign.remove(ctx)
             self._refuse_others()
 
     def _refuse_others(self) -> None:
@@ -190,7 +205,7 @@ class Folder(_Made):
                 # What tells that it is ours goes last.
                 for path in sorted(self._ours(), key=lambda path: path.endswith(_OWNERS)):
                     _empty(ctx, self._site, path)
-            SecurityGroup(self._site).remove(ctx)
+            self._sign.remove(ctx)
         except NotFound:
             pass
         self._site.places.forget(self._site.id)
@@ -275,10 +290,20 @@ def _empty(ctx: Context, site: Site, prefix: str) -> None:
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
         if objects:
-            call("delete_objects", Delete={"Objects": objects, "Quiet": True})
+            _all_removed(call("delete_objects", Delete={"Objects": objects, "Quiet": True}))
     for page in pages("list_multipart_uploads"):
         for upload in page.get("Uploads", ()):
-            call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+            with ignoring("NoSuchUpload"):
+                call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def _all_removed(answer: Any) -> None:
+    """Each object may be refused for itself, in an answer that is none."""
+    for refused in answer.get("Errors", ()):
+        message = f"{refused['Key']} cannot be removed: {refused['Message']} ({refused['Code']})"
+        if refused["Code"] == "AccessDenied":
+            raise AuthError(message, hint="Allow s3:DeleteObject and s3:DeleteObjectVersion.")
+        raise Transient(message, hint="Try again; it continues where it was.")
 
 
 def _until_known(ctx: Context, look: Any) -> None:
@@ -320,19 +345,20 @@ class Role(_Made):
             Description="Machines of a Sojourn task",
             Tags=marks,
         )
-        allowed = policy.machine_policy(self._site.id, self._site.place)
-        self._call(
-            "put_role_policy",
-            RoleName=name,
-            PolicyName=_POLICY,
-            PolicyDocument=json.dumps(allowed),
-        )
+        allowed = json.dumps(policy.machine_policy(self._site.id, self._site.place))
+        given = {"RoleName": name, "PolicyName": _POLICY, "PolicyDocument": allowed}
+        _until_known(ctx, lambda: self._call("put_role_policy", **given))
         self._unless_there(
             "create_instance_profile", InstanceProfileName=name, Path=_ROLE_PATH, Tags=marks
         )
+        _until_known(ctx, self._join)
+
+    def _join(self) -> None:
+        name = self._site.name
         profile = self._call("get_instance_profile", InstanceProfileName=name)["InstanceProfile"]
         if not profile["Roles"]:
-            self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
+            with ignoring("LimitExceeded"):  # somebody did meanwhile: it takes one role
+                self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
 
     def delete(self, ctx: Context) -> None:
         name = self._site.name
@@ -351,11 +377,8 @@ class Role(_Made):
                 continue
 
     def _unless_there(self, operation: str, **arguments: Any) -> None:
-        try:
+        with ignoring("EntityAlreadyExists"):
             self._call(operation, **arguments)
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "EntityAlreadyExists":
-                raise
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.account.call(self.title, "iam", "us-east-1", operation, **arguments)
@@ -372,33 +395,48 @@ class SecurityGroup(_Made):
     def find(self) -> bool:
         return bool(self._groups())
 
-    def _groups(self) -> list[Any]:
-        named = [{"Name": "group-name", "Values": [self._site.name]}]
-        return list(self._call("describe_security_groups", Filters=named)["SecurityGroups"])
+    def _groups(self) -> list[str]:
+        """The ids of ours; others may have one of the same name, in this network or another."""
+        ours = [
+            {"Name": "group-name", "Values": [self._site.name]},
+            {"Name": f"tag:{tags.ID}", "Values": [self._site.name]},
+        ]
+        found = self._call("describe_security_groups", Filters=ours)["SecurityGroups"]
+        return [str(group["GroupId"]) for group in found]
+
+    def group(self) -> str:
+        """Its id. Absent: raises NotFound."""
+        for group in self._groups():
+            return group
+        raise NotFound(f"There is no {self.title}")
 
     def create(self, ctx: Context) -> None:
-        groups = self._groups()
-        if groups:
-            group = groups[0]["GroupId"]
-        else:
-            group = self._call(
-                "create_security_group",
-                GroupName=self._site.name,
-                Description="Sojourn",
-                VpcId=self._site.offer.vpc,
-                TagSpecifications=self._tagged("security-group"),
-            )["GroupId"]
         rule = {
             "IpProtocol": "tcp",
             "FromPort": _SSH,
             "ToPort": _SSH,
             "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
         }
-        try:
+        group = self._made()
+        with ignoring("InvalidPermission.Duplicate"):
             self._call("authorize_security_group_ingress", GroupId=group, IpPermissions=[rule])
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "InvalidPermission.Duplicate":
-                raise
+
+    def _made(self) -> str:
+        for group in self._groups():
+            return group
+        try:
+            made = self._call(
+                "create_security_group",
+                GroupName=self._site.name,
+                Description="Sojourn",
+                VpcId=self._site.offer.vpc,
+                TagSpecifications=self._tagged("security-group"),
+            )
+            return str(made["GroupId"])
+        except Conflict:
+            for group in self._groups():
+                return group  # somebody made it meanwhile
+            raise
 
     def delete(self, ctx: Context) -> None:
         try:
@@ -414,7 +452,7 @@ class SecurityGroup(_Made):
             for group in self._groups():
                 while True:
                     try:
-                        self._call("delete_security_group", GroupId=group["GroupId"])
+                        self._call("delete_security_group", GroupId=group)
                         break
                     except Conflict:
                         patience.sleep(2)  # the last machine has not gone yet
@@ -442,12 +480,13 @@ class KeyPair(_Made):
         pair = keys.key_pair(opened, self._site.id)
         if pair is None:
             raise Transient("The key's seed cannot be read yet", hint="Try again.")
-        self._call(
-            "import_key_pair",
-            KeyName=self._site.name,
-            PublicKeyMaterial=pair.public.encode(),
-            TagSpecifications=self._tagged("key-pair"),
-        )
+        with ignoring("InvalidKeyPair.Duplicate"):  # somebody made it meanwhile, of the same seed
+            self._call(
+                "import_key_pair",
+                KeyName=self._site.name,
+                PublicKeyMaterial=pair.public.encode(),
+                TagSpecifications=self._tagged("key-pair"),
+            )
 
     def delete(self, ctx: Context) -> None:
         try:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.errors import code_of
+from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
-from sojourn.clouds.aws.resources import BOOT, _Made
+from sojourn.clouds.aws.resources import BOOT, SecurityGroup, _Made
 from sojourn.clouds.aws.store import options_for_machines, url_of
 from sojourn.clouds.aws.userdata import LONGEST, user_data
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
@@ -53,12 +53,13 @@ class LaunchTemplate(_Made):
     def create(self, ctx: Context) -> None:
         if self._find():
             return
-        self._call(
-            "create_launch_template",
-            LaunchTemplateName=self._site.name,
-            LaunchTemplateData=self._data(),
-            TagSpecifications=self._tagged("launch-template"),
-        )
+        with ignoring("InvalidLaunchTemplateName.AlreadyExistsException"):
+            self._call(
+                "create_launch_template",
+                LaunchTemplateName=self._site.name,
+                LaunchTemplateData=self._data(),
+                TagSpecifications=self._tagged("launch-template"),
+            )
 
     def delete(self, ctx: Context) -> None:
         try:
@@ -72,7 +73,7 @@ class LaunchTemplate(_Made):
             "ImageId": offer.image.id,
             "InstanceType": offer.type,
             "KeyName": site.name,
-            "SecurityGroupIds": [self._security_group()],
+            "SecurityGroupIds": [SecurityGroup(site).group()],
             "IamInstanceProfile": self._profile(),
             "UserData": self._user_data(),
             "InstanceInitiatedShutdownBehavior": "terminate",
@@ -96,11 +97,6 @@ class LaunchTemplate(_Made):
     def _profile(self) -> dict[str, str]:
         given = self._site.wanted.permission_set
         return {"Arn": given} if given else {"Name": self._site.name}
-
-    def _security_group(self) -> str:
-        named = [{"Name": "group-name", "Values": [self._site.name]}]
-        [group] = self._call("describe_security_groups", Filters=named)["SecurityGroups"]
-        return str(group["GroupId"])
 
     def _user_data(self) -> str:
         site, place = self._site, self._site.place
@@ -165,7 +161,7 @@ class AwsScaler(_Made):
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        if self._find():
+        if not self._is_free(ctx):
             return
         marks = [
             {
@@ -199,6 +195,15 @@ class AwsScaler(_Made):
                     raise
                 patience.sleep(2)
 
+    def _is_free(self, ctx: Context) -> bool:
+        """Whether there is no such group, once one that is on its way out has gone."""
+        patience = ctx.within(_GONE_WITHIN)
+        while True:
+            group = self._group()
+            if group is None or not _going(group):
+                return group is None
+            patience.sleep(1)
+
     def delete(self, ctx: Context) -> None:
         patience = ctx.within(_GONE_WITHIN)
         while self._group() is not None:
@@ -211,8 +216,13 @@ class AwsScaler(_Made):
             patience.sleep(1)
 
     def scale(self, ctx: Context, machines: int) -> None:
-        if not self._find():
+        group = self._group()
+        if group is None:
             raise NotFound(f"There is no {self.title}")
+        if _going(group) and machines:
+            raise Transient(f"The {self.title} is being deleted", hint="Try again in a while.")
+        if _going(group):
+            return
         if machines:
             self._arm(ctx)
         self._call(
@@ -337,6 +347,11 @@ class AwsScaler(_Made):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "autoscaling", operation, **arguments)
+
+
+def _going(group: Any) -> bool:
+    """Whether it is being deleted: nothing can be changed then."""
+    return str(group.get("Status", "")).startswith("Delete")
 
 
 def _time(activity: Any) -> str:
