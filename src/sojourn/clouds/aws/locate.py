@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.places import HOME_REGIONS, region
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
 
 __all__ = ["Place", "Places"]
 
 _ANYWHERE = "us-east-1"  # whose S3 knows all buckets
+_PAGE = 1000  # buckets
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,20 @@ class Places:
     def tasks(self) -> dict[TaskId, Place]:
         """All tasks: those with a bucket of their own in all regions, and tagged ones."""
         found: dict[TaskId, Place] = {}
-        answer = self._account.call("buckets", "s3", _ANYWHERE, "list_buckets")
-        for bucket in answer["Buckets"]:
-            if TaskId.looks_like(bucket["Name"]):
-                where = bucket.get("BucketRegion", "")
+        for bucket in self._buckets():
+            with suppress(InvalidInput):  # it is no task's
+                where = bucket["BucketRegion"]
                 found[TaskId.parse(bucket["Name"])] = Place(where, bucket["Name"], "", where)
+        self._known.update(found)
         return found
+
+    def _buckets(self) -> Iterator[Any]:
+        """Those that may be tasks. S3 tells their regions only to those who ask for pages."""
+        paging = {"PageSize": _PAGE}
+        for page in self._account.pages(
+            "buckets", "s3", _ANYWHERE, "list_buckets", Prefix="tpi-", PaginationConfig=paging
+        ):
+            yield from page.get("Buckets", ())
 
     def _tagged(self, where: str, filters: list[dict[str, Any]]) -> list[Any]:
         answer = self._account.call(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws import tags
+from sojourn.clouds.aws import glance, tags
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.resources import BOOT, _Made
 from sojourn.clouds.aws.store import options_for_machines, url_of
@@ -106,6 +106,7 @@ class LaunchTemplate(_Made):
             "store_options": options_for_machines(site.account, place),
             "autoscaling": self._endpoint("autoscaling"),
             "minutes": _minutes(site.wanted.timeout),
+            "marks": glance.can_mark(site.wanted),
             "deadline": _DEADLINE,
             "ttl": _TTL,
             "grace": _GRACE,
@@ -157,15 +158,10 @@ class AwsScaler(_Made):
     def create(self, ctx: Context) -> None:
         if self._find():
             return
+        marked = {glance.MARKED: "yes"} if glance.can_mark(self._site.wanted) else {}
         marks = [
-            {
-                "Key": key,
-                "Value": value,
-                "PropagateAtLaunch": False,
-                "ResourceId": self._site.name,
-                "ResourceType": "auto-scaling-group",
-            }
-            for key, value in self._site.tags.items()
+            glance.tag(self._site.name, key, value)
+            for key, value in {**self._site.tags, **marked}.items()
         ]
         patience = ctx.within(_PATIENCE)
         while True:
@@ -201,8 +197,10 @@ class AwsScaler(_Made):
             patience.sleep(1)
 
     def scale(self, ctx: Context, machines: int) -> None:
-        if not self._find():
+        group = self._group()
+        if group is None:
             raise NotFound(f"There is no {self.title}")
+        self._tell_stopped(group, not machines)
         if machines:
             self._arm()
         self._call(
@@ -211,6 +209,19 @@ class AwsScaler(_Made):
             DesiredCapacity=machines,
             HonorCooldown=False,
         )
+
+    def _tell_stopped(self, group: Any, stopped: bool) -> None:
+        """For those who list tasks; without it they look closer."""
+        tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
+        told = tags.get(glance.STOPPED) == "yes"
+        if told == stopped or (stopped and not group["DesiredCapacity"]):
+            return
+        value = "yes" if stopped else "no"
+        with suppress(SojournError):
+            self._call(
+                "create_or_update_tags",
+                Tags=[glance.tag(self._site.name, glance.STOPPED, value)],
+            )
 
     def _arm(self) -> None:
         """End the group at its deadline, whatever becomes of us; machines put it off."""
