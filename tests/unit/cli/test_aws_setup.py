@@ -66,19 +66,19 @@ def test_a_login_that_is_over_does_not_hide_other_clouds(
     shell: Shell, account: SimAWS, args: list[str]
 ) -> None:
     account.fail("s3:ListBuckets", code="ExpiredToken", status=400, times=9)
-    id = shell.detached("true")
-    shell.ok("logs", "--follow", id)
+    task = shell.detached("true")
+    shell.ok("logs", "--follow", task)
     done = shell(*args)
     assert done.returncode == 0
-    assert id in done.stdout
+    assert task in done.stdout
     assert "aws could not be asked" in done.stderr
     assert "aws sso login" in done.stderr
 
 
 def test_a_task_is_found_although_the_login_to_aws_is_over(shell: Shell, account: SimAWS) -> None:
     account.fail("s3:ListBuckets", code="ExpiredToken", status=400, times=9)
-    id = shell.detached("true")
-    assert shell("status", id).stdout.startswith(id)
+    task = shell.detached("true")
+    assert shell("status", task).stdout.startswith(task)
 
 
 def test_a_run_on_aws_without_its_sdk_says_what_to_install(shell: Shell) -> None:

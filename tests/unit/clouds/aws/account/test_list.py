@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 import pytest
 
@@ -25,24 +24,6 @@ _FAILED = {"sojourn:marked": "yes", "sojourn:rank:0": "failed 2 3 it exited with
 _STOPPED = {"sojourn:marked": "yes", "sojourn:stopped": "yes"}
 
 
-def _make(
-    user: User, name: str, tags: Mapping[str, str], *, desired: int = 0, most: int = 1
-) -> TaskId:
-    """A task as it is seen from outside: a bucket and a group."""
-    id = TaskId.deterministic(name)
-    user.make_bucket(str(id))
-    user.autoscaling.create_auto_scaling_group(
-        AutoScalingGroupName=str(id),
-        MinSize=0,
-        MaxSize=most,
-        DesiredCapacity=desired,
-        LaunchTemplate={"LaunchTemplateName": "a-template"},
-        VPCZoneIdentifier=user.subnets(),
-        Tags=[{"Key": k, "Value": v, "PropagateAtLaunch": False} for k, v in tags.items()],
-    )
-    return id
-
-
 def _at_a_glance(id: TaskId) -> Status | None:
     cloud = AwsCloud(Account())
     assert id in list(cloud.tasks(Context()))
@@ -53,7 +34,7 @@ def test_listing_200_tasks_takes_at_most_5_calls(laptop: SimAWS, user: User) -> 
     user.make_template()
     kinds = [_ENDED] * 100 + [_FAILED] * 50 + [_STOPPED] * 50
     for number, tags in enumerate(kinds):
-        _make(user, f"task-{number}", tags)
+        user.make_task(f"task-{number}", tags)
     laptop.calls.clear()
 
     seen = api.overview()
@@ -72,7 +53,7 @@ def test_listing_200_tasks_takes_at_most_5_calls(laptop: SimAWS, user: User) -> 
 
 def test_a_glance_tells_how_it_ended(laptop: SimAWS, user: User) -> None:
     user.make_template()
-    status = _at_a_glance(_make(user, "a", _FAILED))
+    status = _at_a_glance(user.make_task("a", _FAILED))
     assert status
     assert (status.state, status.exit_code, status.reason) == (
         State.FAILED,
@@ -84,10 +65,10 @@ def test_a_glance_tells_how_it_ended(laptop: SimAWS, user: User) -> None:
 
 def test_a_machine_in_service_counts_as_running(laptop: SimAWS, user: User) -> None:
     user.make_template()
-    id = _make(user, "a", {}, desired=1)
+    task = user.make_task("a", {}, desired=1)
 
     def state() -> State | None:
-        status = _at_a_glance(id)
+        status = _at_a_glance(task)
         return status.state if status else None
 
     until(lambda: state() is State.RUNNING)
@@ -96,15 +77,15 @@ def test_a_machine_in_service_counts_as_running(laptop: SimAWS, user: User) -> N
 def test_a_task_without_a_machine_waits(laptop: SimAWS, user: User) -> None:
     laptop.capacity(None, None, False)
     user.make_template()
-    status = _at_a_glance(_make(user, "a", {}, desired=1))
+    status = _at_a_glance(user.make_task("a", {}, desired=1))
     assert status
     assert (status.state, status.reason) == (State.QUEUED, "waiting for a machine")
 
 
 def test_a_bucket_without_a_group_is_an_unfinished_creation(laptop: SimAWS, user: User) -> None:
-    id = TaskId.deterministic("a")
-    user.make_bucket(str(id))
-    status = _at_a_glance(id)
+    task = TaskId.deterministic("a")
+    user.make_bucket(str(task))
+    status = _at_a_glance(task)
     assert status
     assert "its creation was not completed" in status.reason
 
@@ -123,13 +104,13 @@ def test_what_the_group_does_not_tell_needs_a_closer_look(
     laptop: SimAWS, user: User, tags: dict[str, str], most: int
 ) -> None:
     user.make_template()
-    assert _at_a_glance(_make(user, "a", tags, most=most)) is None
+    assert _at_a_glance(user.make_task("a", tags, most=most)) is None
 
 
 def test_the_closer_look_is_at_that_task_only(laptop: SimAWS, user: User) -> None:
     user.make_template()
-    ended = _make(user, "ended", _ENDED)
-    killed = _make(user, "killed", {"sojourn:marked": "yes"})
+    ended = user.make_task("ended", _ENDED)
+    killed = user.make_task("killed", {"sojourn:marked": "yes"})
     laptop.calls.clear()
     seen = {handle.id: status for handle, status in api.overview()}
     assert seen[str(ended)].state is State.SUCCEEDED
@@ -141,7 +122,7 @@ def test_tasks_of_several_regions_are_asked_where_they_are(laptop: SimAWS, user:
     for region in ("us-west-1", "eu-west-1"):
         there = user.in_region(region)
         there.make_template()
-        _make(there, region, _ENDED)
+        there.make_task(region, _ENDED)
         there.close()
     laptop.calls.clear()
     assert [status.state for _, status in api.overview()] == [State.SUCCEEDED] * 2
