@@ -27,7 +27,8 @@ def test_the_list_agrees_with_a_closer_look(lab: Lab) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kit", ["aws"], indirect=True)
 def test_machines_tell_their_group_how_their_ranks_ended(lab: Lab) -> None:
-    assert isinstance(lab.kit, AwsKit)
+    if not isinstance(lab.kit, AwsKit):
+        pytest.skip("only a simulated account counts calls")
     handle = lab.create("true")
     handle.wait()
     calls = lab.kit.account.calls
