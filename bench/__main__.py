@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import local, memory, startup, storage, terraform
+from bench import aws, local, memory, startup, storage, terraform
 
 _ALL = {
     "startup": startup.main,
@@ -12,6 +12,7 @@ _ALL = {
     "storage": storage.main,
     "memory": memory.main,
     "terraform": terraform.main,
+    "aws": aws.main,
 }
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
 
-__all__ = ["Handle", "Result", "check", "create", "gc", "get", "list_tasks", "run"]
+__all__ = ["Handle", "Result", "check", "create", "gc", "get", "list_tasks", "overview", "run"]
 
 OnEvent = Callable[[Event], None]
 _T = TypeVar("_T")
@@ -248,6 +248,22 @@ def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -
         return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
 
     return _of_all_clouds(ctx, tasks)
+
+
+def overview(
+    *, on_event: OnEvent | None = None, ctx: Context | None = None
+) -> list[tuple[Handle, Status]]:
+    """All tasks with their states, of all clouds that can be asked; from as few calls as it takes.
+
+    `Handle.status` tells more of one: which machine has which rank, and what keeps it waiting.
+    """
+    ctx = ctx or _context(on_event)
+
+    def found(cloud: Cloud) -> list[tuple[Handle, Status]]:
+        seen = engine.observe.overview(ctx, cloud)
+        return [(Handle(cloud, id, ctx), status) for id, status in seen]  # noqa: A001
+
+    return _of_all_clouds(ctx, found)
 
 
 def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:

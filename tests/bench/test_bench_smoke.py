@@ -41,6 +41,19 @@ def test_a_quick_run_prints_its_table(name: str, rows: list[str]) -> None:
         assert f"| {row}" in done.stdout
 
 
+def test_a_quick_run_on_the_simulated_aws_prints_its_tables() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "aws", "--quick"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    for row in ("create, in sequence", "create, in parallel", "status", "list of 20 tasks"):
+        assert f"| {row} |" in done.stdout
+
+
 def test_an_unknown_benchmark_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench", "speed"], cwd=_ROOT, capture_output=True, text=True

@@ -13,6 +13,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from sojourn.core.ids import TaskId
 from tests.support.waiting import until
 
 REGION = "us-west-1"
@@ -145,6 +146,16 @@ class User:
             **more,
         }
         self.autoscaling.create_auto_scaling_group(**given)
+
+    def make_task(
+        self, name: str, tags: Mapping[str, str], *, desired: int = 0, most: int = 1
+    ) -> TaskId:
+        """A task as it is seen from outside: a bucket and a group."""
+        task = TaskId.deterministic(name)
+        self.make_bucket(str(task))
+        marks = [{"Key": k, "Value": v, "PropagateAtLaunch": False} for k, v in tags.items()]
+        self.make_group(desired, most=most, AutoScalingGroupName=str(task), Tags=marks)
+        return task
 
     def set_desired(self, desired: int) -> None:
         self.autoscaling.set_desired_capacity(

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn import __version__, clouds
 from sojourn.clouds.local.folders import data_root, machines_root
+from sojourn.core.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Finding", "checkup"]
+__all__ = ["checkup"]
 
 _LIBRARIES = ("blake3", "click", "lark", "msgspec", "obstore", "python-hcl2", "pyyaml", "tqdm")
 _CREDENTIALS = {
@@ -32,20 +33,8 @@ _CREDENTIALS = {
 }
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing looked at. `verdict`: ok, note or problem."""
-
-    verdict: str
-    subject: str
-    detail: str
-
-    def to_dict(self) -> dict[str, str]:
-        return asdict(self)
-
-
 def checkup() -> Iterator[Finding]:
-    """Look at everything; nothing is changed, and no cloud is called."""
+    """Look at everything; nothing is changed. Clouds that are set up are asked."""
     yield Finding("ok", "sojourn", __version__)
     yield _python()
     for library in _LIBRARIES:
@@ -55,9 +44,11 @@ def checkup() -> Iterator[Finding]:
     yield _store()
     for cloud, (variables, files) in _CREDENTIALS.items():
         yield _credentials(cloud, variables, files)
+        yield from _account(cloud)
     for tool in ("terraform", "tofu", "git"):
         found = shutil.which(tool)
         yield Finding("ok" if found else "note", tool, found or "not found; it is optional")
+    yield _provider()
 
 
 def _python() -> Finding:
@@ -113,3 +104,38 @@ def _credentials(cloud: str, variables: tuple[str, ...], files: tuple[str, ...])
     if cloud not in clouds.NAMES:
         detail += "; this version has no such cloud yet"
     return Finding("note", cloud, detail)
+
+
+def _account(cloud: str) -> Iterator[Finding]:
+    """What the cloud itself tells; nothing that it answers ends the check-up."""
+    if cloud not in clouds.NAMES:
+        return
+    module = import_module(f"sojourn.clouds.{cloud}")
+    if not module.is_set_up():
+        return
+    try:
+        yield from module.examine()
+    except Exception as error:
+        yield Finding("note", f"{cloud} account", f"could not be looked at: {error}")
+
+
+def _provider() -> Finding:
+    """The Terraform provider, and the Python that it was installed with."""
+    from sojourn.terraform.install import SOURCE, recorded_python
+
+    subject = "provider"
+    python = recorded_python()
+    if not python:
+        install = "sojourn terraform install"
+        return Finding("note", subject, f"{SOURCE} is not installed for Terraform; see: {install}")
+    program = shutil.which(python)
+    if program is None:
+        again = "run `sojourn terraform install` again"
+        return Finding("note", subject, f"its Python is gone: {python}; {again}")
+    probe = "import sojourn.terraform, grpc, google.protobuf, cryptography"
+    done = subprocess.run([program, "-c", probe], capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["it fails"])[-1]
+        extra = "pip install 'sojourn[terraform]'"
+        return Finding("note", subject, f"{python} cannot run it: {why}; install it there: {extra}")
+    return Finding("ok", subject, f"{SOURCE}, with {python}")

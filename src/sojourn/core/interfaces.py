@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sojourn.core.filters import Filters
     from sojourn.core.ids import TaskId
     from sojourn.core.report import Report
-    from sojourn.core.status import RankRecord
+    from sojourn.core.status import RankRecord, Status
     from sojourn.core.task import Task
 
 __all__ = [
@@ -193,3 +193,9 @@ class Cloud(Protocol):
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         """All tasks of which anything exists, complete or not, from any shell."""
+
+    def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
+        """The states of many tasks at a glance, in a call or two for all of them.
+
+        Left out: those that need a closer look, which are asked one by one. That may be all.
+        """

@@ -17,7 +17,16 @@ from sojourn.core.report import Outcome, Report
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["RankRecord", "RankStatus", "State", "Status", "rank_status", "task_status"]
+__all__ = [
+    "INCOMPLETE",
+    "RankRecord",
+    "RankStatus",
+    "State",
+    "Status",
+    "of_ranks",
+    "rank_status",
+    "task_status",
+]
 
 
 class State(str, Enum):
@@ -81,6 +90,11 @@ class Status:
         }
 
 
+INCOMPLETE = Status(
+    State.QUEUED, "its creation was not completed; create it again, or delete it", None, ()
+)
+
+
 @dataclass(frozen=True)
 class RankRecord:
     """What the store knows of a rank: its newest attempt, and the report on it if it is over."""
@@ -138,10 +152,14 @@ _WORST_FIRST = (
 
 
 def task_status(records: Sequence[RankRecord], *, wanted: int, alive: Collection[str]) -> Status:
+    """The state of a task, from what is known of its ranks."""
+    return of_ranks([rank_status(record, wanted=wanted, alive=alive) for record in records])
+
+
+def of_ranks(ranks: Sequence[RankStatus]) -> Status:
     """The state of a task: that of its rank which has the furthest to go, or went worst."""
-    ranks = tuple(rank_status(record, wanted=wanted, alive=alive) for record in records)
     leading = min(ranks, key=lambda rank: _WORST_FIRST.index(rank.state))
     reason = leading.reason
     if len(ranks) > 1 and reason:
         reason = f"rank {leading.rank}: {reason}"
-    return Status(leading.state, reason, leading.exit_code, ranks)
+    return Status(leading.state, reason, leading.exit_code, tuple(ranks))

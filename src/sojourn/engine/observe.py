@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import NotFound, SojournError
 from sojourn.core.events import LogLine, StatusChanged
-from sojourn.core.status import State, Status, task_status
+from sojourn.core.status import INCOMPLETE, State, Status, task_status
 from sojourn.engine.lifecycle import exists
 
 if TYPE_CHECKING:
@@ -18,15 +18,12 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["follow", "is_complete", "logs", "status"]
+__all__ = ["follow", "is_complete", "logs", "overview", "status"]
 
 _WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for thrice as long
 
 
 _WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
-_INCOMPLETE = Status(
-    State.QUEUED, "its creation was not completed; create it again, or delete it", None, ()
-)
 
 
 def is_complete(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
@@ -49,12 +46,25 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     except NotFound:
         if not exists(ctx, cloud, id):
             raise
-        return _INCOMPLETE
+        return INCOMPLETE
     if not scaler.read(ctx):
-        return _INCOMPLETE
+        return INCOMPLETE
     now = task_status(data.records(ctx, task.parallelism), wanted=wanted, alive=alive)
     obstacle = scaler.obstacle(ctx) if now.state in _WAITING else ""
     return replace(now, reason=f"{now.reason}: {obstacle}") if obstacle else now
+
+
+def overview(ctx: Context, cloud: Cloud) -> Iterator[tuple[TaskId, Status]]:
+    """All tasks of a cloud with their states; looks closer at those it cannot tell at a glance."""
+    ids = list(cloud.tasks(ctx))
+    known = cloud.states(ctx, ids)
+    for id in ids:  # noqa: A001
+        try:
+            yield id, known[id] if id in known else status(ctx, cloud, id)
+        except NotFound:
+            continue  # deleted meanwhile
+        except SojournError as error:
+            yield id, Status(State.QUEUED, f"its state cannot be read: {error.message}", None, ())
 
 
 def logs(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:

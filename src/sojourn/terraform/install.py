@@ -37,6 +37,7 @@ __all__ = [
     "check_extra",
     "install",
     "platforms",
+    "recorded_python",
     "uninstall",
 ]
 
@@ -163,6 +164,16 @@ def uninstall() -> Uninstalled:
     for path in files:
         folders += _remove_empty(path.parent, _root())
     return Uninstalled(tuple(files), tuple(folders))
+
+
+def recorded_python() -> str:
+    """The Python that the provider is started with; empty if it is not installed."""
+    try:
+        python = os.environ.get("SOJOURN_PYTHON") or _record().read_text().rstrip("\n")
+    except (OSError, ValueError, SojournError):
+        return ""
+    wrappers = [path for path in _ours() if path != _record() and _is_ours(path)]
+    return python if wrappers else ""
 
 
 def platforms() -> tuple[str, ...]:

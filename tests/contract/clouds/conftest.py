@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +13,18 @@ from tests.contract.clouds import aws_kit, local_kit
 from tests.contract.clouds.kit import Kit, in_use
 from tests.contract.clouds.lab import Lab
 
+
+def _aws(tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    if not _REAL:
+        return aws_kit.make(tmp_path_factory)
+    from tests.contract.clouds import aws_real_kit  # the account is asked at once
+
+    return aws_real_kit.make(tmp_path_factory)
+
+
+_REAL = os.environ.get("SOJOURN_TEST_AWS") == "real"
 _KITS: dict[str, Callable[[pytest.TempPathFactory], Kit]] = {
-    "aws": aws_kit.make,
+    "aws": _aws,
     "local": local_kit.make,
 }
 
@@ -22,7 +33,10 @@ _SLOW = ("aws",)  # its machines boot; `make test-slow` runs these
 
 
 def _parameter(name: str) -> ParameterSet:
-    return pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ())
+    if name not in _SLOW:
+        return pytest.param(name)
+    patience = [pytest.mark.timeout(3600)] if _REAL else []
+    return pytest.param(name, marks=[pytest.mark.slow, *patience])
 
 
 @pytest.fixture(params=map(_parameter, sorted(_KITS)))

@@ -55,6 +55,9 @@ class FaultyCloud:
     def tasks(self, ctx: Any) -> Iterator[Any]:
         return self._cloud.tasks(ctx)
 
+    def states(self, *args: Any) -> Any:
+        return self._cloud.states(*args)
+
     def resources(self, *args: Any) -> list[Any]:
         return [_Faulty(resource, self._faults) for resource in self._cloud.resources(*args)]
 

@@ -24,6 +24,7 @@ from tests.simcloud.aws.groups import Groups
 from tests.simcloud.aws.launch import Profiles
 from tests.simcloud.aws.market import Market, Refusal
 from tests.simcloud.aws.metadata import ADDRESS, PORT, Metadata
+from tests.simcloud.aws.quotas import answer_quotas
 from tests.simcloud.aws.scaler import Scaler
 from tests.simcloud.aws.server import Server
 from tests.simcloud.aws.strict_ec2 import EC2
@@ -70,6 +71,7 @@ class SimAWS:
             "ec2": EC2(self._fleet).answer,
             "iam": IAM(profiles, self.timing).answer,
             "s3": self._s3.answer,
+            "servicequotas": answer_quotas,
             "sts": answer_sts,
         }
         self._gate = Gate(services, self._groups, self._changed)

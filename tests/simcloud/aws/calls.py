@@ -47,7 +47,7 @@ _ELSEWHERE = {
     "ownershipControls", "policy", "replication", "restore", "retention", "select", "torrent",
     "website",
 }  # fmt: skip
-_SERVICES = {"autoscaling", "ec2", "iam", "s3", "sts"}
+_SERVICES = {"autoscaling", "ec2", "iam", "s3", "servicequotas", "sts"}
 
 
 @dataclass
@@ -76,8 +76,15 @@ def identify(request: Request) -> Call:
     key_id, _, region, service = scope.groups()
     if service not in _SERVICES:
         raise NotImplementedError(f"The service {service} is not known here")
-    operation = _operation_of_s3(request) if service == "s3" else request.form.get("Action", "")
-    return Call(service, operation, region, key_id)
+    return Call(service, _operation(service, request), region, key_id)
+
+
+def _operation(service: str, request: Request) -> str:
+    if service == "s3":
+        return _operation_of_s3(request)
+    if service == "servicequotas":  # speaks JSON
+        return request.headers.get("x-amz-target", "").rpartition(".")[2]
+    return request.form.get("Action", "")
 
 
 def _operation_of_s3(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""Parameters and results of query services, by the models that botocore has of them."""
+"""Parameters of query services, and results, by the models that botocore has of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moto.core.utils import get_service_model
 
 from tests.simcloud.aws.wire import Answer, AWSError, Request
 
-_PROTOCOLS = {"autoscaling": "query", "ec2": "ec2", "sts": "query"}
+_PROTOCOLS = {"autoscaling": "query", "ec2": "ec2", "s3": "rest-xml", "sts": "query"}
 
 
 def parameters(service: str, operation: str, request: Request) -> dict[str, Any]:

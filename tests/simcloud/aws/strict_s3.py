@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from tests.simcloud.aws import backends
+from collections.abc import Mapping
+from typing import Any
+
+from tests.simcloud.aws import backends, codec
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Clock, Timing
 from tests.simcloud.aws.wire import Answer, AWSError, Request
+
+_MOST_BUCKETS = 10_000  # in an answer
 
 
 class S3:
@@ -20,6 +25,8 @@ class S3:
     def answer(self, call: Call, request: Request) -> Answer:
         if call.operation.startswith("Unknown"):
             raise NotImplementedError(f"{call.name} is not known here")
+        if call.operation == "ListBuckets":
+            return _buckets(request.parameters)
         bucket, _ = request.bucket_and_key
         if bucket in self.foreign:
             if call.operation == "CreateBucket":
@@ -46,3 +53,24 @@ class S3:
                     Region=known.region_name,
                 )
         return backends.call(call.service, request)
+
+
+def _buckets(given: Mapping[str, str]) -> Answer:
+    """S3 tells regions only to those who ask for pages or name a prefix; moto never does."""
+    found = sorted(backends.s3().buckets.values(), key=lambda bucket: str(bucket.name))
+    found = [bucket for bucket in found if bucket.name.startswith(given.get("prefix", ""))]
+    start = int(given.get("continuation-token") or 0)
+    end = start + int(given.get("max-buckets", _MOST_BUCKETS))
+    asked = given.keys() & {"prefix", "max-buckets", "continuation-token", "bucket-region"}
+    result: dict[str, Any] = {"Owner": {"ID": backends.ACCOUNT}}
+    result["Buckets"] = [
+        {
+            "Name": bucket.name,
+            "CreationDate": bucket.creation_date,
+            **({"BucketRegion": bucket.region_name} if asked else {}),
+        }
+        for bucket in found[start:end]
+    ]
+    if end < len(found):
+        result["ContinuationToken"] = str(end)
+    return codec.result("s3", "ListBuckets", result)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
 from tests.support.waiting import until
-from tests.unit.cli.shell import Shell
+from tests.unit.cli.shell import Shell, stubs
 
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
 
@@ -202,10 +203,32 @@ def test_doctor(shell: Shell) -> None:
 
 
 def test_doctor_finds_credentials(shell: Shell) -> None:
-    shell.environment["AWS_PROFILE"] = "secret-name"
+    shell.environment["AZURE_CLIENT_ID"] = "secret-name"
+    shown = shell.ok("doctor")
+    assert re.search(r"note +az +credentials found: AZURE_CLIENT_ID", shown)
+    assert "secret-name" not in shown
+
+
+def test_doctor_names_a_profile_that_there_is_not(shell: Shell) -> None:
+    shell.environment["AWS_PROFILE"] = "nobody"
     shown = shell.ok("doctor")
     assert re.search(r"note +aws +credentials found: AWS_PROFILE", shown)
-    assert "secret-name" not in shown
+    assert re.search(r"note +aws identity +.*nobody", shown)
+
+
+def test_doctor_tells_of_the_terraform_provider(shell: Shell) -> None:
+    assert re.search(r"note +provider +.* is not installed for Terraform", shell.ok("doctor"))
+    stubs(shell)
+    shell.ok("terraform", "install")
+    assert re.search(rf"ok +provider +.*, with {re.escape(sys.executable)}", shell.ok("doctor"))
+    record = shell.home / ".terraform.d/sojourn/python"
+    python = shell.file("python", "#!/bin/sh\necho No module named grpc >&2; exit 1\n")
+    python.chmod(0o755)
+    record.write_text(f"{python}\n")
+    assert re.search(r"note +provider +.* cannot run it: No module named grpc", shell.ok("doctor"))
+    python.unlink()
+    assert re.search(r"note +provider +its Python is gone", shell.ok("doctor"))
+    shell.ok("terraform", "uninstall")
 
 
 @pytest.mark.parametrize("variable", ["XDG_DATA_HOME", "XDG_CACHE_HOME"])

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["is_set_up", "make_cloud"]
+__all__ = ["examine", "is_set_up", "make_cloud"]
 
 _SIGNS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
 
@@ -27,3 +30,11 @@ def make_cloud() -> Cloud:
     from sojourn.clouds.aws.cloud import AwsCloud
 
     return AwsCloud(Account())
+
+
+def examine() -> Iterator[Finding]:
+    """What there is to tell of the account; asks it, with little patience."""
+    from sojourn.clouds.aws.account import Account
+    from sojourn.clouds.aws.checkup import look
+
+    yield from look(Account(tries=2))

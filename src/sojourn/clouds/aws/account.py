@@ -22,7 +22,8 @@ _TRIES = 8  # boto waits longer before each, as AWS asks for
 class Account:
     """Makes clients for services and regions, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, tries: int = 0) -> None:
+        self._tries = tries  # 0: as many as usual
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
 
@@ -58,7 +59,7 @@ class Account:
         config = Config(
             connect_timeout=_CONNECT_WITHIN,
             read_timeout=_ANSWER_WITHIN,
-            retries={"mode": "standard", "total_max_attempts": _TRIES},
+            retries={"mode": "standard", "total_max_attempts": self._tries or _TRIES},
             user_agent_extra="sojourn",
         )
         with translated(f"AWS {service}"):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.aws.resources import Site
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
+    from sojourn.core.status import Status
     from sojourn.core.task import Task
 
 __all__ = ["AwsCloud"]
@@ -78,6 +79,11 @@ class AwsCloud:
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._places.tasks())
+
+    def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
+        from sojourn.clouds.aws.glance import states
+
+        return states(ctx, self._account, self._places, ids)
 
     def _site(self, id: TaskId, task: Task | None) -> Site:
         from sojourn.clouds.aws.resources import Site

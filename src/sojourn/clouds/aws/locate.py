@@ -15,7 +15,7 @@ from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
@@ -28,6 +28,7 @@ _LONGEST = 256  # characters, as many as a tag takes
 _CONTAINER = re.compile(
     r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
 )
+_PAGE = 1000  # buckets
 
 
 @dataclass(frozen=True)
@@ -142,22 +143,41 @@ class Places:
     def tasks(self) -> dict[TaskId, Place]:
         """All tasks: those with a bucket of their own in all regions, and tagged ones."""
         found: dict[TaskId, Place] = {}
-        answer = self._account.call("buckets", "s3", _ANYWHERE, "list_buckets")
-        for bucket in answer["Buckets"]:
-            if TaskId.looks_like(bucket["Name"]):
-                where = bucket.get("BucketRegion", "")
+        for bucket in self._buckets():
+            with suppress(InvalidInput):  # it is no task's
+                where = bucket["BucketRegion"]
                 found[TaskId.parse(bucket["Name"])] = Place(where, bucket["Name"], "", where)
-        return {**self._contained(), **found}
-
-    def _contained(self) -> dict[TaskId, Place]:
-        """Tasks in buckets of the user, in the regions where we look first."""
-        found: dict[TaskId, Place] = {}
-        filters = [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
-        for where, group in self._tagged(self.regions(), filters):
-            with suppress(InvalidInput):  # no task's, or its bucket is gone
-                id = TaskId.parse(_tag(group, tags.ID))  # noqa: A001
-                found[id] = self._in_container(id, where, _tag(group, tags.CONTAINER))
+        for id in self._contained():  # noqa: A001
+            if id not in found:
+                with suppress(InvalidInput, NotFound):  # its bucket is gone, or it is
+                    found[id] = self._found(id)
+        self._known.update(found)
         return found
+
+    def _buckets(self) -> Iterator[Any]:
+        """Those that may be tasks. S3 tells their regions only to those who ask for pages."""
+        paging = {"PageSize": _PAGE}
+        for page in self._account.pages(
+            "buckets", "s3", _ANYWHERE, "list_buckets", Prefix="tpi-", PaginationConfig=paging
+        ):
+            yield from page.get("Buckets", ())
+
+    def _contained(self) -> Iterator[TaskId]:
+        """Tasks that have a role, wherever they are, or a security group in the user's region.
+
+        Only one with a role of the user, in a bucket of the user, in another region has neither.
+        """
+        for page in self._account.pages(
+            "roles", "iam", _ANYWHERE, "list_roles", PathPrefix=tags.ROLE_PATH
+        ):
+            for role in page["Roles"]:
+                with suppress(InvalidInput):  # it is no task's
+                    yield TaskId.parse(role["RoleName"])
+        own = self._account.session.region_name
+        filters = [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
+        for _, group in self._tagged([own] if own else [], filters):
+            with suppress(InvalidInput):
+                yield TaskId.parse(_tag(group, tags.ID))
 
     def _tagged(
         self, regions: Sequence[str], filters: list[dict[str, Any]]

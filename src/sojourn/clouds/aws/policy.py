@@ -1,10 +1,11 @@
-"""What a machine may do: reach its own store, and leave its own group. Nothing else."""
+"""What a machine may do: reach its own store, mark its own group and leave it. Nothing else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.keys import SEED
+from sojourn.clouds.aws.onboard.marks import RANK
 
 if TYPE_CHECKING:
     from sojourn.clouds.aws.locate import Place
@@ -55,6 +56,12 @@ def machine_policy(id: TaskId, place: Place) -> dict[str, Any]:
                     "autoscaling:TerminateInstanceInAutoScalingGroup",
                 ],
                 "Resource": group,
+            },
+            {
+                "Effect": "Allow",
+                "Action": "autoscaling:CreateOrUpdateTags",
+                "Resource": group,
+                "Condition": {"ForAllValues:StringLike": {"aws:TagKeys": f"{RANK}*"}},
             },
         ],
     }

@@ -27,7 +27,6 @@ __all__ = ["BOOT", "AgentFiles", "KeyPair", "Role", "SecurityGroup", "Site", "St
 
 _PATIENCE = 120.0  # seconds until what was made is known everywhere
 _POLICY = "task"
-_ROLE_PATH = "/sojourn/"
 _SSH = 22
 BOOT = "boot/"
 _OWNERS = "laptop/"  # beside the key's seed
@@ -340,7 +339,7 @@ class Role(_Made):
         self._unless_there(
             "create_role",
             RoleName=name,
-            Path=_ROLE_PATH,
+            Path=tags.ROLE_PATH,
             AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
             Description="Machines of a Sojourn task",
             Tags=marks,
@@ -349,7 +348,7 @@ class Role(_Made):
         given = {"RoleName": name, "PolicyName": _POLICY, "PolicyDocument": allowed}
         _until_known(ctx, lambda: self._call("put_role_policy", **given))
         self._unless_there(
-            "create_instance_profile", InstanceProfileName=name, Path=_ROLE_PATH, Tags=marks
+            "create_instance_profile", InstanceProfileName=name, Path=tags.ROLE_PATH, Tags=marks
         )
         _until_known(ctx, self._join)
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sojourn.clouds.aws import tags
+from sojourn.clouds.aws import glance, tags
 from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
@@ -110,6 +110,7 @@ class LaunchTemplate(_Made):
             "store_options": options_for_machines(site.account, place),
             "autoscaling": self._endpoint("autoscaling"),
             "minutes": _time_of(site.wanted.timeout) // timedelta(minutes=1),
+            "marks": glance.can_mark(site.wanted),
             "deadline": _DEADLINE,
             "ttl": _TTL,
             "grace": _GRACE,
@@ -163,15 +164,10 @@ class AwsScaler(_Made):
     def create(self, ctx: Context) -> None:
         if not self._is_free(ctx):
             return
+        marked = {glance.MARKED: "yes"} if glance.can_mark(self._site.wanted) else {}
         marks = [
-            {
-                "Key": key,
-                "Value": value,
-                "PropagateAtLaunch": False,
-                "ResourceId": self._site.name,
-                "ResourceType": "auto-scaling-group",
-            }
-            for key, value in self._site.tags.items()
+            glance.tag(self._site.name, key, value)
+            for key, value in {**self._site.tags, **marked}.items()
         ]
         patience = ctx.within(_PATIENCE)
         while True:
@@ -223,6 +219,7 @@ class AwsScaler(_Made):
             raise Transient(f"The {self.title} is being deleted", hint="Try again in a while.")
         if _going(group):
             return
+        self._tell_stopped(group, not machines)
         if machines:
             self._arm(ctx)
         self._call(
@@ -231,6 +228,19 @@ class AwsScaler(_Made):
             DesiredCapacity=machines,
             HonorCooldown=False,
         )
+
+    def _tell_stopped(self, group: Any, stopped: bool) -> None:
+        """For those who list tasks; without it they look closer."""
+        tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
+        told = tags.get(glance.STOPPED) == "yes"
+        if told == stopped or (stopped and not group["DesiredCapacity"]):
+            return
+        value = "yes" if stopped else "no"
+        with suppress(SojournError):
+            self._call(
+                "create_or_update_tags",
+                Tags=[glance.tag(self._site.name, glance.STOPPED, value)],
+            )
 
     def _arm(self, ctx: Context) -> None:
         """Have AWS end the group at a deadline, whatever becomes of us and of the machines.

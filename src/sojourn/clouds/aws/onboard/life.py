@@ -12,14 +12,21 @@ import urllib.parse
 import urllib.request
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, Config
-from sojourn.clouds.aws.onboard import metadata, signing
+from sojourn.clouds.aws.onboard import marks, metadata, signing
+from sojourn.core.errors import SojournError
+from sojourn.storage.lease import read_reports
+from sojourn.storage.store import StoreAddress, open_store
+
+if TYPE_CHECKING:
+    from sojourn.core.report import Report
 
 _NOTICE_EVERY = 2.0  # seconds; a spot notice comes two minutes before the end
 _TRIES = 10
+_MARKING = 3  # tries: it is of no use to the task itself
 _SPOT = "/meta-data/spot/instance-action"
 _REBALANCE = "/meta-data/events/recommendations/rebalance"
 _LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
@@ -35,9 +42,12 @@ def main() -> int:
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.terminate())
-    _tell(agent, group.config())
+    config = group.config()
+    _tell(agent, config)
     aside("notices", lambda: _watch(agent))
     code = agent.wait()
+    if code == RANK_ENDED and group.marks:
+        group.mark(_reports(config))
     if code in (RANK_ENDED, GONE):
         group.leave(for_good=code == RANK_ENDED)
         return 0
@@ -48,6 +58,15 @@ def _tell(agent: subprocess.Popen[str], config: Config) -> None:
     if agent.stdin:
         with agent.stdin:
             agent.stdin.write(config.text())
+
+
+def _reports(config: Config) -> list[Report]:
+    """Of all ranks, so that what another machine was not able to tell is told after all."""
+    try:
+        return read_reports(open_store(StoreAddress(config.store, config.store_options)))
+    except SojournError as error:
+        say(f"the reports cannot be read: {error}")
+        return []
 
 
 def _watch(agent: subprocess.Popen[str]) -> None:
@@ -86,6 +105,7 @@ class Group:
         if not found:
             raise OSError("the metadata service does not tell which machine this is")
         self._machine = found
+        self.marks = bool(settings.get("marks"))
 
     def config(self) -> Config:
         """What the agent has to know."""
@@ -106,6 +126,21 @@ class Group:
             ShouldDecrementDesiredCapacity="true" if for_good else "false",
         )
 
+    def mark(self, reports: list[Report]) -> None:
+        """Tell how ranks ended, for those who list tasks; without it they look closer."""
+        form: dict[str, str] = {}
+        for number, (key, value) in enumerate(marks.tags_of(reports).items(), 1):
+            tag = {
+                "ResourceId": self._settings["id"],
+                "ResourceType": "auto-scaling-group",
+                "Key": key,
+                "Value": value,
+                "PropagateAtLaunch": "false",
+            }
+            form |= {f"Tags.member.{number}.{name}": text for name, text in tag.items()}
+        if form:
+            self._call("CreateOrUpdateTags", tries=_MARKING, **form)
+
     def put_off_deadline(self) -> None:
         """The time of the task starts anew with every machine."""
         deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings["minutes"])
@@ -117,10 +152,10 @@ class Group:
             DesiredCapacity="0",
         )
 
-    def _call(self, action: str, **form: str) -> None:
+    def _call(self, action: str, tries: int = _TRIES, **form: str) -> None:
         """Without success in the end: the machine's own timer and the group's remain."""
         body = urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **form}).encode()
-        for attempt in range(_TRIES):
+        for attempt in range(tries):
             try:
                 with urllib.request.urlopen(self._signed(body), timeout=30):
                     return

@@ -1,0 +1,124 @@
+"""The states of many tasks from their groups alone, of which one call tells a hundred.
+
+Machines write how their ranks ended into the group's tags. Where these do not add up with the
+machines that the group wants, as for the moment in which a machine leaves, the task is left out,
+and its store is asked. A machine that is in service counts as running: whether its script has
+begun, the store knows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.aws.onboard import marks
+from sojourn.core.errors import NotFound
+from sojourn.core.status import INCOMPLETE, RankRecord, RankStatus, State, of_ranks, rank_status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.clouds.aws.account import Account
+    from sojourn.clouds.aws.locate import Places
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.status import Status
+    from sojourn.core.task import Task
+
+__all__ = ["MARKED", "STOPPED", "can_mark", "states", "tag"]
+
+MARKED = "sojourn:marked"  # "yes": machines of this group tell how ranks ended
+STOPPED = "sojourn:stopped"  # "yes": somebody stopped it, and nobody started it since
+_AT_ONCE = 100  # groups in an answer
+
+
+def can_mark(task: Task) -> bool:
+    """Whether machines of a task can tell by tags: with a role of ours, and not too many."""
+    return not task.permission_set and task.parallelism <= marks.MOST
+
+
+def tag(group: str, key: str, value: str) -> dict[str, Any]:
+    """A tag as Auto Scaling wants it."""
+    return {
+        "Key": key,
+        "Value": value,
+        "PropagateAtLaunch": False,
+        "ResourceId": group,
+        "ResourceType": "auto-scaling-group",
+    }
+
+
+def states(
+    ctx: Context, account: Account, places: Places, ids: Sequence[TaskId]
+) -> dict[TaskId, Status]:
+    """Of all tasks that their groups tell the state of."""
+    regions: dict[str, list[TaskId]] = defaultdict(list)
+    for id in ids:  # noqa: A001
+        try:
+            regions[places.of(id, None).region].append(id)
+        except NotFound:
+            continue  # deleted meanwhile
+    found = {}
+    for region, here in regions.items():
+        for start in range(0, len(here), _AT_ONCE):
+            ctx.check()
+            some = here[start : start + _AT_ONCE]
+            groups = _groups(account, region, list(map(str, some)))
+            for id in some:  # noqa: A001
+                status = _status(groups[str(id)]) if str(id) in groups else INCOMPLETE
+                if status is not None:
+                    found[id] = status
+    return found
+
+
+def _groups(account: Account, region: str, names: list[str]) -> dict[str, Any]:
+    answer = account.call(
+        "groups",
+        "autoscaling",
+        region,
+        "describe_auto_scaling_groups",
+        AutoScalingGroupNames=names,
+        MaxRecords=_AT_ONCE,
+    )
+    return {group["AutoScalingGroupName"]: group for group in answer["AutoScalingGroups"]}
+
+
+def _status(group: Any) -> Status | None:
+    """The state that a group tells; None: it does not."""
+    tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
+    reports = marks.read(tags)
+    ranks, wanted = int(group["MaxSize"]), int(group["DesiredCapacity"])
+    left = [rank for rank in range(ranks) if rank not in reports]
+    if not ranks or group.get("Status"):  # it is being deleted
+        return None
+    if left and wanted == 0 and (tags.get(MARKED), tags.get(STOPPED)) != ("yes", "yes"):
+        return None  # it ended, or its machines did so without telling
+    going = _going(group, wanted, left)
+    if going is None:
+        return None
+    ended = [
+        rank_status(RankRecord(rank, report.attempt, "", report), wanted=0, alive=())
+        for rank, report in reports.items()
+        if rank < ranks
+    ]
+    return of_ranks(sorted([*ended, *going], key=lambda rank: rank.rank))
+
+
+def _going(group: Any, wanted: int, left: list[int]) -> list[RankStatus] | None:
+    """The ranks that have not ended. Some with and some without a machine: nobody knows which."""
+    if wanted == 0:
+        return [rank_status(RankRecord(rank), wanted=0, alive=()) for rank in left]
+    if len(left) != wanted:
+        return None
+    serving = [m["InstanceId"] for m in _members(group, "InService")]
+    if len(serving) == len(left):
+        machine = serving[0] if len(left) == 1 else ""
+        return [RankStatus(rank, State.RUNNING, machine=machine) for rank in left]
+    if serving:
+        return None
+    starting = [m["InstanceId"] for m in _members(group, "Pending")]
+    return [rank_status(RankRecord(rank), wanted=wanted, alive=starting) for rank in left]
+
+
+def _members(group: Any, state: str) -> list[Any]:
+    return [m for m in group.get("Instances", ()) if m["LifecycleState"].startswith(state)]

@@ -1,0 +1,53 @@
+"""How ranks ended, as tags of the group: so a list of tasks needs no look into their stores.
+
+Each rank has a tag of its own, so that machines do not overwrite each other's. What a group can
+carry is limited: one of more ranks has none, and its store is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sojourn.core.report import Outcome, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["MOST", "RANK", "read", "tags_of"]
+
+RANK = "sojourn:rank:"
+MOST = 30  # ranks; a group has 50 tags at most, the user's and ours among them
+_LONGEST = 256  # characters of a value
+_FORBIDDEN = re.compile(r"[^\w +\-=.:/@]", re.ASCII)
+_FORM = re.compile(r"(?P<outcome>[a-z-]+) (?P<attempt>\d+) (?P<code>-?\d+|none)(?: (?P<why>.*))?")
+
+
+def tags_of(reports: Iterable[Report]) -> dict[str, str]:
+    """The tags that tell of those reports that are final."""
+    return {f"{RANK}{report.rank}": _value(report) for report in reports if report.outcome.final}
+
+
+def _value(report: Report) -> str:
+    code = "none" if report.exit_code is None else report.exit_code
+    text = f"{report.outcome} {report.attempt} {code} {report.reason}"
+    return _FORBIDDEN.sub(" ", text)[:_LONGEST].strip()
+
+
+def read(tags: Mapping[str, str]) -> dict[int, Report]:
+    """What the tags of a group tell, by rank; those that nobody of us wrote are ignored."""
+    found = {}
+    for key, value in tags.items():
+        rank = key.removeprefix(RANK)
+        match = _FORM.fullmatch(value)
+        if not key.startswith(RANK) or not rank.isdecimal() or not match:
+            continue
+        try:
+            outcome = Outcome(match["outcome"])
+        except ValueError:
+            continue
+        code = None if match["code"] == "none" else int(match["code"])
+        found[int(rank)] = Report(
+            int(rank), int(match["attempt"]), outcome, match["why"] or "", code
+        )
+    return found

@@ -1,0 +1,19 @@
+"""What a check-up finds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+__all__ = ["Finding"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. `verdict`: ok, note or problem."""
+
+    verdict: str
+    subject: str
+    detail: str
+
+    def to_dict(self) -> dict[str, str]:
+        return asdict(self)

@@ -1,0 +1,97 @@
+"""AWS when it is not set up, when the login is over, and when its SDK is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simcloud.aws.account import SimAWS
+from tests.unit.cli.shell import Shell
+
+_SPY = """
+import atexit, sys
+atexit.register(lambda: print("loaded", *sys.modules, file=sys.stderr))
+from sojourn.cli import main
+main()
+"""
+_WITHOUT_BOTO = """
+import sys
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        gone = name.partition(".")[0] in ("boto3", "botocore")
+        return None if gone else PathFinder.find_spec(name, path, target)
+
+sys.meta_path[:] = [BuiltinImporter, FrozenImporter, Finder]
+from sojourn.cli import main
+main()
+"""
+_KEYS = {"AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret"}
+
+
+def _python(shell: Shell, code: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *args],
+        env=shell.environment,
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def account(shell: Shell) -> Iterator[SimAWS]:
+    with SimAWS() as account:
+        shell.environment |= account.environment()
+        yield account
+        for name in account.environment():
+            del shell.environment[name]
+
+
+@pytest.mark.parametrize("args", [["list"], ["gc"], ["status", "nothing"], ["doctor"]])
+def test_who_does_not_use_aws_does_not_load_its_sdk(shell: Shell, args: list[str]) -> None:
+    loaded = set(_python(shell, _SPY, *args).stderr.splitlines()[-1].split())
+    assert "loaded" in loaded
+    assert not loaded & {"boto3", "botocore", "sojourn.clouds.aws.cloud"}
+
+
+@pytest.mark.parametrize("args", [["list"], ["gc"]])
+def test_a_login_that_is_over_does_not_hide_other_clouds(
+    shell: Shell, account: SimAWS, args: list[str]
+) -> None:
+    account.fail("s3:ListBuckets", code="ExpiredToken", status=400, times=9)
+    task = shell.detached("true")
+    shell.ok("logs", "--follow", task)
+    done = shell(*args)
+    assert done.returncode == 0
+    assert task in done.stdout
+    assert "aws could not be asked" in done.stderr
+    assert "aws sso login" in done.stderr
+
+
+def test_a_task_is_found_although_the_login_to_aws_is_over(shell: Shell, account: SimAWS) -> None:
+    account.fail("s3:ListBuckets", code="ExpiredToken", status=400, times=9)
+    task = shell.detached("true")
+    assert shell("status", task).stdout.startswith(task)
+
+
+def test_a_run_on_aws_without_its_sdk_says_what_to_install(shell: Shell) -> None:
+    shell.environment |= _KEYS
+    done = _python(shell, _WITHOUT_BOTO, "run", "--cloud", "aws", "--", "true")
+    assert done.returncode != 0
+    assert "AWS needs boto3, which is not installed" in done.stderr
+    assert "pip install 'sojourn[aws]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_list_without_the_sdk_of_aws_is_of_the_other_clouds(shell: Shell) -> None:
+    shell.environment |= _KEYS
+    done = _python(shell, _WITHOUT_BOTO, "list")
+    assert (done.returncode, done.stdout.strip()) == (0, "")
+    assert "There are no tasks" in done.stderr
