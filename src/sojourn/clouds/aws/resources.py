@@ -165,7 +165,8 @@ class Bucket(_Made):
 class Folder(_Made):
     """Our things in a bucket that the user has. Beside them may be others: these are left alone.
 
-    A tag of the security group tells where they are, so it comes first and goes last.
+    The role tells those who list tasks that it is there, and a tag of the security group tells
+    where: both come first and go last.
     """
 
     stage = 0
@@ -173,6 +174,7 @@ class Folder(_Made):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
+        self._role = Role(site)
         self._sign = SecurityGroup(site)
 
     @property
@@ -184,10 +186,16 @@ class Folder(_Made):
 
     def create(self, ctx: Context) -> None:
         self._refuse_others()
+        if not self._site.wanted.permission_set:
+            self._role.make(ctx)
         self._sign.create(ctx)
         if not self._site.store().put_new(_OWNER, self._site.name.encode()):
-            self._sign.remove(ctx)
+            self._remove_signs(ctx)
             self._refuse_others()
+
+    def _remove_signs(self, ctx: Context) -> None:
+        self._role.remove()
+        self._sign.remove(ctx)
 
     def _refuse_others(self) -> None:
         ours, owner = self._ours(), self._owner()
@@ -204,7 +212,7 @@ class Folder(_Made):
                 # What tells that it is ours goes last.
                 for path in sorted(self._ours(), key=lambda path: path.endswith(_OWNERS)):
                     _empty(ctx, self._site, path)
-            self._sign.remove(ctx)
+            self._remove_signs(ctx)
         except NotFound:
             pass
         self._site.places.forget(self._site.id)
@@ -305,6 +313,14 @@ def _all_removed(answer: Any) -> None:
         raise Transient(message, hint="Try again; it continues where it was.")
 
 
+def _is_contained(site: Site) -> bool:
+    """Whether its store is in a bucket of the user; of one that is nowhere, nothing is."""
+    try:
+        return site.place.contained
+    except NotFound:
+        return False
+
+
 def _until_known(ctx: Context, look: Any) -> None:
     """What was just made may be unknown elsewhere for a moment."""
     patience = ctx.within(_PATIENCE)
@@ -335,6 +351,10 @@ class Role(_Made):
         return found
 
     def create(self, ctx: Context) -> None:
+        if not self._site.place.contained:  # else it comes with the folder
+            self.make(ctx)
+
+    def make(self, ctx: Context) -> None:
         name, marks = self._site.name, tags.to_list(self._site.tags)
         self._unless_there(
             "create_role",
@@ -360,6 +380,10 @@ class Role(_Made):
                 self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
 
     def delete(self, ctx: Context) -> None:
+        if not _is_contained(self._site):  # else it goes with the folder
+            self.remove()
+
+    def remove(self) -> None:
         name = self._site.name
         for operation, arguments in (
             (
@@ -438,12 +462,8 @@ class SecurityGroup(_Made):
             raise
 
     def delete(self, ctx: Context) -> None:
-        try:
-            if self._site.place.contained:
-                return  # it goes with the folder
-        except NotFound:
-            return
-        self.remove(ctx)
+        if not _is_contained(self._site):  # else it goes with the folder
+            self.remove(ctx)
 
     def remove(self, ctx: Context) -> None:
         patience = ctx.within(_PATIENCE * 5)

@@ -129,6 +129,7 @@ def test_tasks_of_several_regions_are_asked_where_they_are(laptop: SimAWS, user:
     assert [status.state for _, status in api.overview()] == [State.SUCCEEDED] * 2
     assert [(call.operation, call.region) for call in laptop.calls] == [
         ("ListBuckets", "us-east-1"),
+        ("ListRoles", "us-east-1"),
         ("DescribeAutoScalingGroups", "eu-west-1"),
         ("DescribeAutoScalingGroups", "us-west-1"),
     ]

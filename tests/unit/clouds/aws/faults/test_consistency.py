@@ -240,7 +240,7 @@ def test_a_task_in_the_users_bucket_is_deleted_without_the_rest_of_it(
 @pytest.mark.parametrize(
     "operation",
     [
-        *("s3:PutObject", "iam:CreateRole", "ec2:ImportKeyPair", "ec2:CreateLaunchTemplate"),
+        *("s3:PutObject", "iam:PutRolePolicy", "ec2:ImportKeyPair", "ec2:CreateLaunchTemplate"),
         *("autoscaling:CreateAutoScalingGroup", "ec2:AuthorizeSecurityGroupIngress"),
     ],
 )
