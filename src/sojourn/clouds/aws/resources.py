@@ -289,6 +289,8 @@ class Role(_Made):
 
     def delete(self, ctx: Context) -> None:
         name = self._site.name
+        if not self._find():
+            return  # who gave a profile may not be allowed to more than this question
         for operation, arguments in (
             (
                 "remove_role_from_instance_profile",
