@@ -58,10 +58,7 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         (["run", "file", "--", "true"], "give a file or a command after `--`, not both"),
         (["run", "train.sh"], "there is no file train.sh; a command to run goes after `--`"),
         (["run", "--cloud", "locl", "--", "true"], "did you mean 'local'?"),
-        (
-            ["run", "--cloud", "mars", "--", "true"],
-            "'mars' is not available (available: aws, local",
-        ),
+        (["run", "--cloud", "mars", "--", "true"], "'mars' is not available (available: aws, local"),
         (["run", "--parallelism", "0", "--", "true"], "parallelism: 0 is not possible"),
         (["run", "--timeout", "-5", "--", "true"], "timeout: -5 is not possible"),
         (["run", "--spot", "-2", "--", "true"], "spot: -2"),

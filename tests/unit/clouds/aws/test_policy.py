@@ -116,9 +116,11 @@ def test_the_policy_is_enough_and_every_action_is_needed(
         verb = next(name for name in used if action in used[name])
         _prepare(limited, policy, verb)
         limited.allow(without(policy, action))
-        with pytest.raises((AuthError, Conflict)):
+        try:
             limited.verbs()[verb]()
-            pytest.fail(f"{verb} works without {action}")
+        except (AuthError, Conflict):
+            continue
+        pytest.fail(f"{verb} works without {action}")
 
 
 def _used(limited: LimitedUser, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
