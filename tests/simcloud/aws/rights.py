@@ -6,8 +6,9 @@ Whether the caller has them does not belong here, see `policy`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -146,16 +147,31 @@ def _tag_context(prefix: str, tags: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _of_iam(call: Call, given: Mapping[str, str]) -> Iterator[Need]:
-    role = f"arn:aws:iam::{ACCOUNT}:role/{given.get('RoleName', '*')}"
+    iam = backends.iam()
+    role = _arn_of_iam("role", given, "RoleName", iam.roles.values())
     if "InstanceProfile" in call.operation and "InstanceProfileName" in given:
-        name = given["InstanceProfileName"]
-        yield Need(call.name, f"arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
+        known = iam.instance_profiles.values()
+        resource = _arn_of_iam("instance-profile", given, "InstanceProfileName", known)
+        yield Need(call.name, resource)
         if call.operation == "AddRoleToInstanceProfile":
             yield Need("iam:PassRole", role, {"iam:passedtoservice": ["ec2.amazonaws.com"]})
     elif _ROLE.search(call.operation):
+        resource = role
         yield Need(call.name, role)
     else:
+        resource = "*"
         yield Need(call.name)
+    if call.operation.startswith("Create") and any(name.startswith("Tags.") for name in given):
+        yield Need(call.name.replace("Create", "Tag", 1), resource)
+
+
+def _arn_of_iam(kind: str, given: Mapping[str, str], parameter: str, known: Iterable[Any]) -> str:
+    """Of what is not there the path is not known either, unless it is to be made."""
+    name = given.get(parameter, "*")
+    for each in known:
+        if each.name == name:
+            return str(each.arn)
+    return f"arn:aws:iam::{ACCOUNT}:{kind}{given.get('Path', '/')}{name}"
 
 
 def _of_autoscaling(call: Call, given: Mapping[str, str], groups: Groups) -> Iterator[Need]:

@@ -15,6 +15,8 @@ from sojourn.storage.layout import ATTEMPTS, ENVIRONMENT, FOLLOW, REPORTS, TASK,
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.aws.locate import Place, Places
     from sojourn.clouds.aws.machines import Offer, Offers
@@ -143,9 +145,11 @@ class Bucket(_Made):
         _until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks))
 
     def delete(self, ctx: Context) -> None:
-        patience = ctx.within(_PATIENCE)
-        while not self._deleted(ctx):
+        if not self._deleted(ctx):
+            patience = ctx.within(_PATIENCE)  # emptying alone may take as long as it takes
             patience.sleep(1)
+            while not self._deleted(ctx):
+                patience.sleep(1)
         self._site.places.forget(self._site.id)
 
     def _deleted(self, ctx: Context) -> bool:
@@ -280,20 +284,25 @@ class StoreOf:
 
 
 def _empty(ctx: Context, site: Site, prefix: str) -> None:
-    """Remove all objects, in all versions, and unfinished uploads, page by page."""
-    place = site.place
-    where = {"Bucket": place.bucket, "Prefix": prefix}
+    """Remove all objects, in all versions, and unfinished uploads.
 
-    def pages(operation: str) -> Any:
-        return site.account.pages("objects", "s3", place.bucket_region, operation, **where)
+    Each page is the first of what is left: nothing depends on marks that have been removed.
+    """
+    place = site.place
 
     def call(operation: str, **arguments: Any) -> Any:
         return site.account.call(
             "objects", "s3", place.bucket_region, operation, Bucket=place.bucket, **arguments
         )
 
+    def pages(operation: str) -> Iterator[Any]:
+        page = {"IsTruncated": True}
+        while page.get("IsTruncated"):
+            ctx.check()
+            page = call(operation, Prefix=prefix)
+            yield page
+
     for page in pages("list_object_versions"):
-        ctx.check()
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
         if objects:
@@ -385,6 +394,8 @@ class Role(_Made):
 
     def remove(self) -> None:
         name = self._site.name
+        if not self._find():
+            return  # who gave a profile may not be allowed to more than this question
         for operation, arguments in (
             (
                 "remove_role_from_instance_profile",

@@ -62,10 +62,9 @@ class LaunchTemplate(_Made):
             )
 
     def delete(self, ctx: Context) -> None:
-        try:
-            self._call("delete_launch_template", LaunchTemplateName=self._site.name)
-        except NotFound:
-            return
+        with suppress(NotFound):
+            if self._find():  # who may delete ours only may not even ask for what is not there
+                self._call("delete_launch_template", LaunchTemplateName=self._site.name)
 
     def _data(self) -> dict[str, Any]:
         site, offer = self._site, self._site.offer
