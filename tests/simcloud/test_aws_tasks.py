@@ -18,6 +18,7 @@ from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws.fleet import Instance
+from tests.simcloud.aws_user import TRUST, allow
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -260,6 +261,24 @@ def test_a_task_is_at_hand_from_any_laptop(
     if container:
         assert kit.leaks() == ["bucket shared"]
         backends.s3().delete_bucket("shared")
+
+
+def test_a_profile_that_may_not_change_the_group_does_not_hold_up_the_script(
+    kit: AwsKit, lab: Lab
+) -> None:
+    iam = backends.iam()
+    iam.create_role("mine", TRUST, "/", None, "", [], 3600)
+    iam.put_role_policy("mine", "store", json.dumps(allow("s3:*")))
+    profile = iam.create_instance_profile("mine", "/", ["mine"])
+    handle = lab.create("mkdir output; echo made > output/file", permission_set=profile.arn)
+    until(lambda: handle.status().state is State.SUCCEEDED)
+    handle.delete()
+    assert lab.output() == {"file": "made\n"}
+    assert kit.leaks() == ["policy mine/store", "profile mine", "role mine"]
+    iam.remove_role_from_instance_profile("mine", "mine")
+    iam.delete_instance_profile("mine")
+    iam.delete_role_policy("mine", "store")
+    iam.delete_role("mine")
 
 
 def test_stop_and_start(kit: AwsKit, lab: Lab) -> None:

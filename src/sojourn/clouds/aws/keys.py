@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import textwrap
+from base64 import b64encode
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["SEED", "key_pair", "make_seed"]
 
 SEED = "laptop/seed"
+_KIND = b"ssh-ed25519"
+_BLOCK = 8  # bytes
 
 
 def make_seed(store: Store) -> None:
@@ -38,13 +42,22 @@ def key_pair(store: Store, id: TaskId) -> KeyPair | None:
     except NotFound:
         return None
     secret = hmac.new(seed, str(id).encode(), hashlib.sha256).digest()
-    key = Ed25519PrivateKey.from_private_bytes(secret)
-    public = key.public_key().public_bytes(
-        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.OpenSSH,
-        serialization.NoEncryption(),
-    )
-    return KeyPair(f"{public.decode()} {id}", private.decode())
+    key = Ed25519PrivateKey.from_private_bytes(secret).public_key()
+    point = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    public = b64encode(_blob(_KIND) + _blob(point)).decode()
+    return KeyPair(f"{_KIND.decode()} {public} {id}", _private(secret, point, str(id)))
+
+
+def _private(secret: bytes, point: bytes, comment: str) -> str:
+    """The key as OpenSSH keeps it. Others put a number of chance in it: then no two are equal."""
+    check = hashlib.sha256(point).digest()[:4]
+    inner = check * 2 + b"".join(map(_blob, (_KIND, point, secret + point, comment.encode())))
+    inner += bytes(range(1, 1 + -len(inner) % _BLOCK))
+    outer = b"openssh-key-v1\0" + b"".join(map(_blob, (b"none", b"none", b"")))
+    outer += (1).to_bytes(4, "big") + _blob(_blob(_KIND) + _blob(point)) + _blob(inner)
+    text = "\n".join(textwrap.wrap(b64encode(outer).decode(), 70))
+    return f"-----BEGIN OPENSSH PRIVATE KEY-----\n{text}\n-----END OPENSSH PRIVATE KEY-----\n"
+
+
+def _blob(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data

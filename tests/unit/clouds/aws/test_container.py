@@ -9,6 +9,7 @@ import pytest
 import sojourn
 from sojourn.clouds.aws.locate import parse_container
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
+from sojourn.core.ids import TaskId
 from sojourn.core.task import Storage, Task
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
@@ -134,6 +135,13 @@ def test_a_task_in_a_region_where_nobody_looks_first_is_found_by_its_id() -> Non
     sojourn.get(handle.id, cloud="aws").delete()
     with pytest.raises(NotFound):
         sojourn.get(handle.id, cloud="aws").delete()
+
+
+def test_a_task_that_is_nowhere_is_looked_for_once(laptop: SimAWS) -> None:
+    absent = sojourn.get(str(TaskId.deterministic("absent")), cloud="aws")
+    assert not absent.exists()
+    regions = [call.region for call in laptop.calls if call.name == "ec2:DescribeSecurityGroups"]
+    assert len(regions) == len(set(regions)) > 4
 
 
 def test_a_bucket_that_is_missing_is_told_before_anything_is_made(laptop: SimAWS) -> None:
