@@ -17,7 +17,7 @@ from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
@@ -184,17 +184,15 @@ class Places:
 
         Only one with a role of the user, in a bucket of the user, in another region has neither.
         """
-        for page in self._account.pages(
-            "roles", "iam", _ANYWHERE, "list_roles", PathPrefix=tags.ROLE_PATH
-        ):
-            for role in page["Roles"]:
-                with suppress(InvalidInput):  # it is no task's
-                    yield TaskId.parse(role["RoleName"])
+        with suppress(AuthError):  # then not
+            for page in self._account.pages(
+                "roles", "iam", _ANYWHERE, "list_roles", PathPrefix=tags.ROLE_PATH
+            ):
+                yield from _ids(role["RoleName"] for role in page["Roles"])
         own = self._account.session.region_name
         filters = [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
-        for _, group in self._tagged([own] if own else [], filters):
-            with suppress(InvalidInput):
-                yield TaskId.parse(_tag(group, tags.ID))
+        tagged = self._tagged([own] if own else [], filters)
+        yield from _ids(_tag(group, tags.ID) for _, group in tagged)
 
     def _tagged(
         self, regions: Sequence[str], filters: list[dict[str, Any]]
@@ -219,6 +217,12 @@ class Places:
         )
         headers = answer["ResponseMetadata"]["HTTPHeaders"]
         return str(answer.get("BucketRegion") or headers.get("x-amz-bucket-region", _ANYWHERE))
+
+
+def _ids(names: Iterable[str]) -> Iterator[TaskId]:
+    for name in names:
+        with suppress(InvalidInput):  # it is no task's
+            yield TaskId.parse(name)
 
 
 def _tag(found: Any, key: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from sojourn.clouds.aws.locate import Place
 from sojourn.clouds.aws.policy import machine_policy
 from tests.simcloud.aws import policy
-from tests.unit.clouds.aws.laptop import ID
+from tests.unit.clouds.aws.faults.laptop import ID
 
 OWN = Place("us-west-1", str(ID), "", "us-west-1")
 CONTAINED = Place("us-west-1", "shared", "mine", "us-west-1")

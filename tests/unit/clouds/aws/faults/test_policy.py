@@ -16,9 +16,9 @@ from sojourn.engine import lifecycle, observe
 from tests.simcloud.aws import rights
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User
-from tests.unit.clouds.aws.laptop import ID, Laptop
+from tests.unit.clouds.aws.faults.laptop import ID, Laptop
 
-PAGE = Path(__file__).parents[4] / "docs" / "aws.md"
+PAGE = Path(__file__).parents[5] / "docs" / "aws.md"
 # The simulated account does not ask for these.
 REAL_ACCOUNTS_ONLY = {"iam:CreateServiceLinkedRole", "autoscaling:CreateOrUpdateTags"}
 
