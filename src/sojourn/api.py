@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import clouds, engine
 from sojourn.core.context import Context
-from sojourn.core.environment import resolve_environment
+from sojourn.core.environment import not_here, resolve_environment
 from sojourn.core.errors import (
     AuthError,
     InvalidInput,
@@ -25,7 +25,7 @@ from sojourn.core.events import CloudEvent, Event, LogLine
 from sojourn.core.ids import TaskId, normalise
 
 if TYPE_CHECKING:
-    from sojourn.core.interfaces import Cloud, Ignore, Machine
+    from sojourn.core.interfaces import Cloud, Ignore, KeyPair, Machine
     from sojourn.core.report import Report
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
@@ -84,6 +84,10 @@ class Handle:
         """What the scaler tells of itself."""
         return self._cloud.scaler(self._id).events(self._ctx)
 
+    def keys(self) -> KeyPair | None:
+        """What opens its machines by SSH: whoever has it is root there. None on some clouds."""
+        return self._cloud.scaler(self._id).keys(self._ctx)
+
     def reports(self) -> list[Report]:
         """How each attempt that is over ended."""
         return self._cloud.data(self._id).reports(self._ctx)
@@ -115,9 +119,12 @@ class Handle:
         """Change what comes home, and which files are transferred in neither direction."""
         engine.lifecycle.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
 
-    def left_nothing(self) -> bool:
-        """Whether there is an output to bring home, and the task left nothing there."""
-        return engine.lifecycle.left_nothing(self._ctx, self._cloud, self._id)
+    def left_nothing(self, output: str = "") -> bool:
+        """Whether there is an output to bring home, and the task left nothing there.
+
+        `output`: another one than the task says.
+        """
+        return engine.lifecycle.left_nothing(self._ctx, self._cloud, self._id, output)
 
     def stop(self) -> None:
         """Take its machines away; `start` resumes from the last snapshot."""
@@ -160,7 +167,9 @@ class Handle:
 
 def check(task: Task, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> None:
     """Refuse what could not be created; makes nothing."""
-    engine.lifecycle.check(ctx or _context(on_event), clouds.load(task.cloud), _anchored(task))
+    ctx = ctx or _context(on_event)
+    _tell_of_missing(ctx, task)
+    engine.lifecycle.check(ctx, clouds.load(task.cloud), _anchored(task))
 
 
 def create(
@@ -178,6 +187,7 @@ def create(
     ctx = ctx or _context(on_event)
     cloud = clouds.load(task.cloud)
     id = id or TaskId.for_name(task.name, os.environ)  # noqa: A001
+    _tell_of_missing(ctx, task)
     environment = resolve_environment(task.environment, os.environ)
     launch = engine.lifecycle.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
     engine.lifecycle.create(ctx, cloud, launch)
@@ -276,6 +286,11 @@ def _of_all_clouds(ctx: Context, ask: Callable[[Cloud], list[_T]]) -> list[_T]:
         except (AuthError, MissingDependency, Transient) as error:
             ctx.warn(f"{cloud.name} could not be asked. {error}")
     return found
+
+
+def _tell_of_missing(ctx: Context, task: Task) -> None:
+    for name in not_here(task.environment, os.environ):
+        ctx.warn(f"environment.{name}: there is no such variable here, so it stays empty")
 
 
 def _context(on_event: OnEvent | None) -> Context:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from tests.simcloud.machines import traces
 from tests.simcloud.machines.host import Host
 
-if TYPE_CHECKING:  # both take a while to load, and not all tests need them
+if TYPE_CHECKING:  # all take a while to load, and not all tests need them
+    from tests.contract.clouds.aws_kit import AwsKit
+    from tests.contract.clouds.lab import Lab
     from tests.simcloud.aws.account import SimAWS
     from tests.simcloud.aws_user import User
 
@@ -47,3 +50,24 @@ def user(aws: SimAWS) -> Iterator[User]:
     user = User(aws.environment())
     yield user
     user.close()
+
+
+@pytest.fixture
+def kit(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[AwsKit]:
+    """AWS as the contract suite has it: with machines, and empty at the end."""
+    from tests.contract.clouds import aws_kit
+    from tests.contract.clouds.kit import in_use
+
+    with in_use(aws_kit.make(tmp_path_factory), monkeypatch) as kit:
+        yield kit
+
+
+@pytest.fixture
+def lab(kit: AwsKit, tmp_path: Path) -> Lab:
+    """Short names for running tasks on it."""
+    from tests.contract.clouds.lab import Lab
+
+    (tmp_path / "workdir").mkdir()
+    return Lab(kit, tmp_path / "workdir")

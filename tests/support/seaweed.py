@@ -37,6 +37,7 @@ class Seaweed:
         self._folder = Path(tempfile.mkdtemp(prefix="seaweed-"))
         self._counter = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
+        self._ports: list[int] = []
         self.url = ""
 
     def __enter__(self) -> Seaweed:
@@ -53,6 +54,10 @@ class Seaweed:
     def __exit__(self, *_: object) -> None:
         self._kill()
         shutil.rmtree(self._folder, ignore_errors=True)
+        for port in self._ports:  # it puts sockets there, whatever it is told
+            for number in (port, port + 10_000):
+                for socket_file in Path("/tmp").glob(f"seaweedfs-*-{number}.sock"):
+                    socket_file.unlink(missing_ok=True)
 
     def address(self, prefix: str = "", **options: Any) -> StoreAddress:
         """A new bucket, or a folder in one."""
@@ -77,6 +82,7 @@ class Seaweed:
     def _start(self, folder: Path) -> bool:
         folder.mkdir()
         ports = _free_ports(len(_SERVICES))
+        self._ports += ports
         self.url = f"http://127.0.0.1:{ports[0]}"
         flags = [f"-{name}={port}" for name, port in zip(_SERVICES, ports, strict=True)]
         with (folder / "log").open("wb") as log:
@@ -98,7 +104,12 @@ class Seaweed:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 cwd=folder,
-                env=os.environ | {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
+                env={
+                    **os.environ,
+                    "AWS_ACCESS_KEY_ID": KEY,
+                    "AWS_SECRET_ACCESS_KEY": SECRET,
+                    "TMPDIR": str(folder),  # for its logs and sockets
+                },
             )
         if self._ready():
             return True

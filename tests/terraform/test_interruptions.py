@@ -75,6 +75,15 @@ def _is_home(project: Project) -> None:
 
 
 class TestControlC:
+    def test_while_the_provider_starts_looks_like_nothing_else(self, project: Project) -> None:
+        project.write(task())
+        project.init()
+        for delay in (0.1, 0.2, 0.3):
+            terraform = project.start("plan", "-no-color")
+            time.sleep(delay)
+            ctrl_c(terraform)
+            assert "Unrecognized remote plugin message" not in project.finish(terraform).said
+
     def test_during_an_upload_removes_what_was_made(self, project: Project) -> None:
         _with_upload(project)
         apply = project.start(*_APPLY)
@@ -212,6 +221,38 @@ class TestProviderKilled:
         assert list(project.known()) == project.tasks() != [left]
         project.destroy()
 
+    def test_and_a_namesake_that_is_refused_leaves_the_note_on_it(self, project: Project) -> None:
+        other = _namesake(project, "#!/bin/sh\nsleep 500")
+        apply = project.start(*_APPLY)
+        kill(held_at_upload(project, apply))
+        project.finish(apply)
+        [left] = project.tasks()
+        refused = other.apply(code=1)
+        assert "A task of this id exists already, and it is another one" in refused.said
+        assert f"{_WARNING} {left}" in other.plan(code=2).said
+        project.apply()
+        assert list(project.known()) == project.tasks() == [left]
+        project.destroy()
+
+    def test_and_another_workspace_does_not_take_over_what_was_made(self, project: Project) -> None:
+        slow = ("depends_on = [iterative_task.quick]", STORAGE)
+        _with_upload(project)
+        project.write(task(name="quick") + task(SLEEPS, *slow, name="slow"))
+        apply = project.start(*_APPLY)
+        kill(held_at_upload(project, apply))
+        project.finish(apply)
+        [known] = project.known()
+        project.run("workspace", "new", "other")
+        project.apply("-target=iterative_task.quick")
+        assert project.task("iterative_task.quick")["id"] != known
+        project.destroy()
+        assert known in project.tasks()
+        project.run("workspace", "select", "default")
+        project.apply()
+        assert sorted(project.known()) == project.tasks()
+        assert known in project.known()
+        project.destroy()
+
     def test_while_it_destroys(self, project: Project) -> None:
         _slow_to_end(project)
         destroy = project.start(*_DESTROY)
@@ -343,6 +384,21 @@ class TestTwoAtOnce:
         assert project.tasks() == []
         other.destroy()
 
+    def test_a_resource_of_a_name_in_place_of_another(self, project: Project) -> None:
+        """Terraform creates the one and destroys the other at the same time."""
+        project.write(task(SLEEPS, 'name = "shared"', name="a"))
+        project.init()
+        project.apply()
+        for label in "baba":
+            project.write(task(SLEEPS, 'name = "shared"', name=label))
+            project.apply()
+            assert list(project.known()) == project.tasks() != []
+        project.write(task(SLEEPS, 'name = "shared"', _FIRST, name="a"))
+        project.apply()
+        project.apply("-replace=iterative_task.a")
+        assert list(project.known()) == project.tasks() != []
+        project.destroy()
+
     def test_one_that_waits_for_another_hears_control_c(self, project: Project) -> None:
         other = _namesake(project)
         first = project.start(*_APPLY)
@@ -375,6 +431,7 @@ class TestTwoAtOnce:
         project.destroy()
 
 
+_FIRST = "lifecycle { create_before_destroy = true }"
 _LOGGED = {"TF_LOG_PROVIDER": "INFO", "TF_LOG_PATH": "log"}
 _WAITING = "Waiting for another apply"
 

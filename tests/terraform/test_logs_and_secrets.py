@@ -45,6 +45,7 @@ class TestLog:
         work.mkdir()
         (work / "large").write_bytes(os.urandom(20 << 20))
         os.mkfifo(work / "fifo")
+        os.mkfifo(os.fsencode(work) + b"/not-utf-8-\xff")
         project.write(task("#!/bin/sh\ntrue", STORAGE))
         project.init()
 
@@ -56,6 +57,8 @@ class TestLog:
         assert _told(lines, "INFO", "Uploading workdir: done in ", "seconds=")
         assert _told(lines, "INFO", "Uploading workdir: 20971520 of 20971520 bytes")
         assert _told(lines, "WARN", "fifo is not uploaded")
+        assert _told(lines, "WARN", "not-utf-8-", "is not uploaded")
+        assert list(project.known()) == [own]
         assert {level for level, _ in lines} == {"INFO", "WARN"}
         project.destroy()
 

@@ -181,6 +181,18 @@ class TestResults:
         project.destroy()
         assert os.listdir(project.folder / "work" / "results") == ["result.txt"]
 
+    def test_that_were_written_elsewhere_are_not_thrown_away(self, project: Project) -> None:
+        (project.folder / "work").mkdir()
+        _started(project, _WRITES, STORAGE.replace("results", "resluts"))
+        _ended(project)
+        refused = project.destroy(code=1)
+        assert "succeeded and left nothing in its output 'resluts'" in refused.said
+        assert len(project.tasks()) == 1
+        project.write(task(_WRITES, STORAGE))
+        project.apply()
+        project.destroy()
+        assert (project.folder / "work/results/result.txt").read_text() == "done\n"
+
 
 class TestTimeouts:
     def test_of_a_creation(self, project: Project) -> None:
@@ -188,6 +200,7 @@ class TestTimeouts:
         project.init()
         failed = project.apply(code=1)
         assert "longer than the time that it was given" in failed.said
+        assert "What was made is removed again" in failed.said
         assert project.known() == {}
         assert project.tasks() == []
         project.destroy()

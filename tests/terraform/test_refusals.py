@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ class Bad(NamedTuple):
 _OF_TYPE = 'Inappropriate value for attribute "'
 
 _INVALID = [
-    Bad('cloud = "nowhere"', "'nowhere' is not available (available: local)"),
+    Bad('cloud = "nowhere"', "'nowhere' is not available (available: aws, local)"),
     Bad('cloud = "locl"', "did you mean 'local'?"),
     Bad("cloud = null", "is required, and must not be null"),
     Bad('cloud = ["local"]', f'{_OF_TYPE}cloud": string required'),
@@ -188,7 +189,6 @@ resource "iterative_task" "{cloud}" {{
 }}
 """
 _CLOUDS = {
-    "aws": ("m", "us-west"),
     "gcp": ("custom-8-53248+nvidia-tesla-k80*1", "us-east1-a"),
     "az": ("Standard_F8s_v2", "eastus"),
     "k8s": ("64-256000+nvidia-tesla-k80*1", "foo=bar,goo=baz"),
@@ -204,7 +204,7 @@ def test_clouds_that_are_not_there_are_refused_with_those_that_are(project: Proj
     found = validated(project, code=1)
     assert {(one.message, one.line) for one in found} == {
         (
-            f"cloud: {cloud!r} is not available (available: local)",
+            f"cloud: {cloud!r} is not available (available: aws, local)",
             f'cloud       = "{cloud}"',
         )
         for cloud in _CLOUDS
@@ -292,5 +292,11 @@ resource "terraform_data" "folder" {
     project.until_state("succeeded")
     assert "content" in project.task()["logs"][0]
     project.plan()
+    shutil.rmtree(project.folder / "new")
+    main = (project.folder / "main.tf").read_text()
+    changes = [('"out"', '"other"', 0), ("hello", "goodbye", 1)]  # in place, and a replacement
+    for old, new, warnings in changes:
+        (project.folder / "main.tf").write_text(main.replace(old, new))
+        assert project.plan(code=2).said.count("there is no folder") == warnings
     project.destroy()
     assert (project.folder / "new/out/file").read_text() == "hello\n"

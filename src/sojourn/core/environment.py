@@ -11,7 +11,7 @@ from sojourn.core.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["environment_problems", "resolve_environment"]
+__all__ = ["environment_problems", "not_here", "resolve_environment"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GLOB = re.compile(r"(?=.*[*?\[])[A-Za-z0-9_*?\[\]!-]+")
@@ -49,3 +49,10 @@ def resolve_environment(environment: Mapping[str, str], local: Mapping[str, str]
         if _NAME.fullmatch(name) and (value or name not in resolved):
             resolved[name] = value
     return resolved
+
+
+def not_here(environment: Mapping[str, str], local: Mapping[str, str]) -> list[str]:
+    """The names and globs that should be imported, and of which there is nothing."""
+    return [
+        name for name, value in environment.items() if not value and not fnmatch.filter(local, name)
+    ]

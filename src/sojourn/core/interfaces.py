@@ -7,7 +7,7 @@ verb finds again what an earlier one made, and can be repeated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from sojourn.core.status import RankRecord, Status
     from sojourn.core.task import Task
 
-__all__ = ["Cloud", "Data", "Features", "Ignore", "LogCursor", "Machine", "Resource", "Scaler"]
+__all__ = [
+    "Cloud",
+    "Data",
+    "Features",
+    "Ignore",
+    "KeyPair",
+    "LogCursor",
+    "Machine",
+    "Resource",
+    "Scaler",
+]
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,14 @@ class Machine:
     id: str
     address: str = ""
     started: str = ""
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """What opens the machines of a task by SSH, as OpenSSH writes it."""
+
+    public: str
+    private: str = field(repr=False)
 
 
 class Ignore(Protocol):
@@ -98,6 +116,9 @@ class Scaler(Resource, Protocol):
 
         Nothing is known, or it is absent: empty.
         """
+
+    def keys(self, ctx: Context) -> KeyPair | None:
+        """The key of its machines; there is none, or it is absent: None."""
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         """Take one machine away like a spot market does. Absent: raises NotFound.

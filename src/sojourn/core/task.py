@@ -132,9 +132,10 @@ class Task:
         return Filters(self.storage.exclude)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the environment's values, for JSON; these travel apart because of secrets."""
+        """All but the values of the environment and of container_opts, which may be secret."""
         data = asdict(self)
         data["environment"] = dict.fromkeys(self.environment, "")
+        data["storage"]["container_opts"] = dict.fromkeys(self.storage.container_opts, "")
         data["storage"]["exclude"] = list(self.storage.exclude)
         return data
 
@@ -198,6 +199,12 @@ def _number(
 def _script_problems(script: str) -> Iterator[Problem]:
     if not script.strip():
         yield Problem("script", "is empty; give the text of a script")
+    elif script.lstrip().startswith("#!") and not script.startswith("#!"):
+        yield Problem(
+            "script",
+            "has blanks or empty lines before its shebang; it must begin with it "
+            "(in HCL, write <<-END instead of <<END)",
+        )
     elif not script.startswith("#!"):
         yield Problem(
             "script", "must begin with a shebang that says what runs it, such as #!/bin/bash"

@@ -83,6 +83,8 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
         left = _remove(ctx.shielded().within(_CLEAN_UP_WITHIN), resources)
         if left and isinstance(error, SojournError):
             error.hint = _with_leftovers(error.hint, left, launch.id)
+        elif isinstance(error, Transient):
+            error.hint = "What was made is removed again. Try once more, with more time if need be."
         elif isinstance(error, Cancelled):
             raise Cancelled("Cancelled; nothing was left behind") from error
         raise
@@ -244,10 +246,10 @@ def amend(ctx: Context, cloud: Cloud, id: TaskId, output: str, exclude: tuple[st
         data.amend(ctx, replace(task, storage=storage))
 
 
-def left_nothing(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+def left_nothing(ctx: Context, cloud: Cloud, id: TaskId, output: str = "") -> bool:
     """Whether a task has an output to bring home, and nothing is there."""
     data = cloud.data(id)
-    output = data.load(ctx).storage.output
+    output = output or data.load(ctx).storage.output
     return bool(output) and not data.holds(ctx, output)
 
 

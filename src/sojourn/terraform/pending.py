@@ -8,7 +8,8 @@ making a second one, and every command warns of it until then.
     STATE/sojourn/terraform/ID.made     the same after that; locked while the provider lives
 
 The provider removes the second when Terraform ends it in order, and any command that finds the
-task in a state. STATE is $XDG_STATE_HOME or ~/.local/state.
+task in a state. A removal holds the first as well, empty: of one name there may be two resources.
+STATE is $XDG_STATE_HOME or ~/.local/state.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.task import Task
 
-__all__ = ["Note", "broken_off", "creation", "forget", "settle"]
+__all__ = ["Note", "broken_off", "creation", "forget", "removal", "settle"]
 
 _BEGUN, _MADE = ".json", ".made"
 _TRIES = 5  # whoever looks at a note holds it for an instant
@@ -51,9 +52,13 @@ class Note:
 
     @classmethod
     def on(cls, task: Task) -> Note:
-        """The same for the same task made in the same folder; tells nothing of what is in it."""
+        """The same for the same task made in the same folder and workspace.
+
+        Tells nothing of what is in it.
+        """
         folder = os.getcwd()
-        text = json.dumps({**task.to_dict(), "folder": folder}, sort_keys=True)
+        where = {"folder": folder, "workspace": _workspace()}
+        text = json.dumps({**task.to_dict(), **where}, sort_keys=True)
         return cls(task.cloud, folder, hashlib.sha256(text.encode()).hexdigest())
 
     @classmethod
@@ -69,24 +74,44 @@ def creation(ctx: Context, task: Task) -> Iterator[tuple[TaskId, bool]]:
     """The id to create a task with, and whether an earlier creation of it was broken off.
 
     The note on it stays until Terraform is known to have what is answered: the block's result, or
-    a Failure with a state. It goes with a Failure without one, and stays after any other exception.
+    a Failure with a state. It goes with a Failure without one, unless it was there before, and
+    stays after any other exception.
     """
     folder = _folder()
     note = Note.on(task)
     earlier = _taken_over(folder, note)
-    path = earlier or _begun(ctx, folder, task, note)
+    path, others = (earlier, False) if earlier else _begun(ctx, folder, task, note)
     try:
         yield TaskId.parse(path.stem), earlier is not None
     except Failure as failure:
-        if failure.state is None:
-            _remove(path)
-        else:
+        if failure.state is not None:
             _answered(path)
+        elif others:
+            os.close(_own.pop(path))
+        else:
+            _remove(path)
         raise
     except BaseException:
         os.close(_own.pop(path))
         raise
     _answered(path)
+
+
+@contextmanager
+def removal(ctx: Context, id: str) -> Iterator[bool]:
+    """Let no creation under this id go on meanwhile; tells whether it is to be removed at all.
+
+    It is not if a creation in this process has answered with it: a resource that comes in place of
+    another, with the same name, has taken it over.
+    """
+    path = _folder() / f"{id}{_BEGUN}"
+    with suppress(OSError):  # where notes cannot be written, nothing is created either
+        _own[path] = _held(ctx, path)
+    try:
+        yield path.with_suffix(_MADE) not in _own
+    finally:
+        if path in _own:
+            _remove(path)
 
 
 def settle() -> None:
@@ -138,6 +163,14 @@ def _folder() -> Path:
     return base / "sojourn" / "terraform"
 
 
+def _workspace() -> str:
+    """Terraform's, which has a state of its own."""
+    chosen = Path(os.environ.get("TF_DATA_DIR") or ".terraform", "environment")
+    with suppress(OSError, ValueError):
+        return os.environ.get("TF_WORKSPACE") or chosen.read_text()
+    return "default"
+
+
 def _paths(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if _is_note(path))
@@ -176,21 +209,29 @@ def _peek(path: Path) -> Note | None:
         os.close(file)
 
 
-def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> Path:
+def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> tuple[Path, bool]:
+    """A note, and whether it is that of another task of the same name, which was broken off."""
     id = TaskId.for_name(task.name, os.environ)  # noqa: A001
     path = folder / f"{id}{_BEGUN}"
+    lock = _held(ctx, path)
+    others = Note.read(lock) is not None
+    if not others:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
+    _own[path] = lock
+    return path, others
+
+
+def _held(ctx: Context, path: Path) -> int:
+    """Hold a note, which is made if need be; of two of one name, one after the other."""
     told = False
     while True:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _lock(path, fcntl.LOCK_EX, os.O_CREAT)
         if lock is not None:
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, json.dumps(asdict(note)).encode(), 0)
-            _own[path] = lock
-            return path
-        # Two of one name: one after the other.
+            return lock
         if not told:
-            ctx.note(f"Waiting for another apply, which is creating {id}")
+            ctx.note(f"Waiting for another apply, which is creating or removing {path.stem}")
             told = True
         ctx.sleep(0.05)
 
@@ -212,6 +253,7 @@ def _remove(path: Path) -> None:
     os.close(lock)
     with suppress(OSError):
         path.parent.rmdir()
+        path.parent.parent.rmdir()
 
 
 def _lock(path: Path, how: int = fcntl.LOCK_EX, flags: int = 0) -> int | None:

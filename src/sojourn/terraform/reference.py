@@ -59,8 +59,8 @@ def _in_place(schema: Schema) -> Iterator[str]:
         *schema.block.attributes,
         *(a for n in schema.block.blocks for a in n.block.attributes),
     ]
-    free = [f"`{a.name}`" for a in every if a.optional and not a.replace]
-    if len(free) < len(every) and any(a.replace for a in every):
+    if any(a.replace for a in every):
+        free = [f"`{a.name}`" for a in every if a.optional and not a.replace]
         yield from (f"{', '.join(free)} and `timeouts` change in place; all else replaces.", "")
 
 

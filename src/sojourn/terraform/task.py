@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn import api, clouds
-from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
+from sojourn.core.status import State
 from sojourn.terraform import pending
 from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
 from sojourn.terraform.plugin.values import Object, Unknown, is_known
@@ -51,12 +52,15 @@ class TaskResource:
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
         if prior is not None:
-            pending.forget(prior["id"])
+            pending.forget(prior["id"])  # also without a refresh
+        if planned == prior:
+            return
         try:
             task = task_of(planned)
             if task.name and isinstance(planned["id"], Unknown):
                 planned["id"] = str(TaskId.deterministic(task.name))
-            yield from _missing_workdir(task.storage)
+            if prior is None:
+                yield from _missing_workdir(task.storage)
             if is_known({**planned, **_not_asked(planned)}) and not _workdir_missing(task.storage):
                 api.check(task, ctx=context(call))
         except SojournError as error:
@@ -89,18 +93,29 @@ class TaskResource:
         return planned
 
     def delete(self, call: Call, state: Object) -> None:
-        pending.forget(state["id"])
-        with failing(_KEPT.format(id=state["id"])):
+        own, ctx = state["id"], context(call)
+        pending.forget(own)
+        with failing(_KEPT.format(id=own)), pending.removal(ctx, own) as wanted:
+            if not wanted:
+                ctx.warn(f"{own} stays: another resource of this name has taken it over")
+                return
             try:
-                handle = _handle(state, context(call))
+                handle = _handle(state, ctx)
                 storage = storage_of(state)
+                _refuse_to_lose(handle, storage)
                 handle.delete(into=_home(handle, storage), output=storage.output)
             except NotFound:
-                call.log.write("info", f"{state['id']} is gone already")
+                call.log.write("info", f"{own} is gone already")
+            except Cancelled as error:
+                error.hint = "Not all of it is removed; `terraform destroy` goes on with it."
+                raise
 
     def find(self, call: Call, id: str) -> Object:
         with failing():
             handle = api.get(id, ctx=context(call))
+            status = handle.status()
+            if not status.ranks:
+                raise Conflict(f"{handle.id} cannot be imported: {status.reason}")
             return {**described(handle.task()), **observed(handle), "id": handle.id}
 
     def upgrade(self, version: int, state: Object) -> Object:
@@ -140,7 +155,27 @@ def _left(handle: api.Handle, ctx: Context) -> bool:
 
 
 def _handle(state: Object, ctx: Context) -> api.Handle:
+    if state["cloud"] not in clouds.NAMES:
+        raise Conflict(
+            f"{state['id']} is in the cloud {state['cloud']!r}, which this version does not have",
+            hint="If another provider made it, destroy it with that one; `terraform state rm` "
+            "takes it out of the state.",
+        )
     return api.get(state["id"], cloud=state["cloud"], ctx=ctx)
+
+
+def _refuse_to_lose(handle: api.Handle, storage: Storage) -> None:
+    """A script that succeeded without any output has most likely written it elsewhere."""
+    if not storage.output or handle.status().state is not State.SUCCEEDED:
+        return
+    if handle.left_nothing(storage.output):
+        raise Conflict(
+            f"{handle.id} succeeded and left nothing in its output {storage.output!r}: "
+            "it may have written its results elsewhere",
+            hint=f"To see what it wrote: sojourn pull {handle.id} --output . --into FOLDER\n"
+            "Then correct `output`, or leave it out, and apply before you destroy again; "
+            f"or remove it all: sojourn delete {handle.id}",
+        )
 
 
 def _home(handle: api.Handle, storage: Storage) -> Path | None:

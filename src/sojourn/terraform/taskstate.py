@@ -23,9 +23,10 @@ _LOGS_CHARACTERS = 8_000_000
 def observed(handle: Handle) -> Object:
     """What can be seen of it now. Gone: raises NotFound."""
     status = handle.status()
+    keys = handle.keys()
     return {
-        "ssh_public_key": "",
-        "ssh_private_key": "",
+        "ssh_public_key": keys.public if keys else "",
+        "ssh_private_key": keys.private if keys else "",
         "addresses": [machine.address for machine in handle.machines() if machine.address],
         "status": status.counts,
         "state": str(status.state),

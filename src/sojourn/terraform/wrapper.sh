@@ -7,6 +7,10 @@
 # computer. Which Python has Sojourn is written in ~/.terraform.d/sojourn/python instead;
 # SOJOURN_PYTHON overrides that.
 
+# Ctrl-C reaches this process too, and would end it before it can hear of it from Terraform. The
+# provider sets a handler of its own, so that what it starts does not inherit this.
+trap '' INT
+
 # Users are shown the first line on standard output, their logs have standard error.
 fail() {
     printf 'Sojourn: %s\n' "$1"
@@ -44,9 +48,12 @@ try:
     sys.exit(main())
 except Exception as error:
     reason = " ".join(str(error).split())
-    line = "Sojourn: %s cannot run the provider: %s: %s. Install it there, with: %s\n" % (
-        sys.executable, type(error).__name__, reason, "pip install \"sojourn[terraform]\""
+    line = "Sojourn: %s cannot run the provider: %s: %s." % (
+        sys.executable, type(error).__name__, reason
     )
+    if isinstance(error, ImportError):
+        line += " Install it there, with: pip install \"sojourn[terraform]\""
+    line += "\n"
     for stream in (1, 2):
         os.write(stream, line.encode("utf-8", "surrogateescape"))
     raise

@@ -10,7 +10,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.contract.clouds import aws_kit, local_kit
-from tests.contract.clouds.kit import Kit
+from tests.contract.clouds.kit import Kit, in_use
 from tests.contract.clouds.lab import Lab
 
 
@@ -46,17 +46,8 @@ def kit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Kit]:
     """A cloud with an empty account; at the end it has to be empty again."""
-    made = _KITS[request.param](tmp_path_factory)
-    for name in [name for name in os.environ if name.startswith(("CI", "GITHUB_", "TPI_"))]:
-        monkeypatch.delenv(name)
-    for name, value in made.environment().items():
-        monkeypatch.setenv(name, value)
-    try:
+    with in_use(_KITS[request.param](tmp_path_factory), monkeypatch) as made:
         yield made
-        leaks = made.leaks()
-    finally:
-        made.close()
-    assert leaks == []
 
 
 @pytest.fixture

@@ -5,8 +5,13 @@ A cloud joins the suite by a kit: a class with these members, and a line in `con
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import pytest
 
 from sojourn import Handle
 
@@ -42,3 +47,21 @@ class Kit(Protocol):
 
     def close(self) -> None:
         """Remove the account."""
+
+
+AnyKit = TypeVar("AnyKit", bound=Kit)
+
+
+@contextmanager
+def in_use(made: AnyKit, monkeypatch: pytest.MonkeyPatch) -> Iterator[AnyKit]:
+    """A cloud with an empty account; at the end it has to be empty again."""
+    for name in [name for name in os.environ if name.startswith(("CI", "GITHUB_", "TPI_"))]:
+        monkeypatch.delenv(name)
+    for name, value in made.environment().items():
+        monkeypatch.setenv(name, value)
+    try:
+        yield made
+        leaks = made.leaks()
+    finally:
+        made.close()
+    assert leaks == []

@@ -166,6 +166,10 @@ class SimAWS:
         with self._changed:
             self._gate.faults.clear()
 
+    def watch(self, tell: Callable[[Call], object]) -> None:
+        """Have this called with every call as it comes in, before it has any effect."""
+        self._gate.watching = tell
+
     def delay(self, seconds: float) -> None:
         """Have every call take this much longer."""
         self._gate.latency = seconds

@@ -32,6 +32,7 @@ class Gate:
         self._changed = changed
         self.faults = Faults()
         self.latency = 0.0
+        self.watching: Callable[[Call], object] = lambda _: None
         self.calls: list[Call] = []
         self.defects: list[BaseException] = []  # what the simulation could not do
 
@@ -40,6 +41,7 @@ class Gate:
         try:
             call = calls.identify(request)
             self.calls.append(call)
+            self.watching(call)
             time.sleep(self.latency)
             answer = self._answer(call, request)
         except AWSError as error:

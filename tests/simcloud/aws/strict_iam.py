@@ -21,11 +21,21 @@ class IAM:
         self._timing = timing
 
     def answer(self, call: Call, request: Request) -> Answer:
+        if call.operation == "RemoveRoleFromInstanceProfile":
+            _check_in_profile(request.form["InstanceProfileName"], request.form["RoleName"])
         answer = backends.call(call.service, request)
         if call.operation == "AddRoleToInstanceProfile" and answer.status == 200:
             name = request.form["InstanceProfileName"]
             self._profiles.made(name, self._timing.profile_ready)
         return answer
+
+
+def _check_in_profile(profile: str, role: str) -> None:
+    """moto does not expect that it is not."""
+    for known in backends.iam().instance_profiles.values():
+        if known.name == profile and role not in [each.name for each in known.roles]:
+            message = f"The role with name {role} is not in the instance profile {profile}."
+            raise AWSError("NoSuchEntity", message, 404)
 
 
 def answer_sts(call: Call, request: Request) -> Answer:

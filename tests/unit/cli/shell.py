@@ -31,6 +31,7 @@ class Terminal:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup make test` ignores it
             os.execve(command[0], list(command), dict(environment))
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.shown = ""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sojourn.core.environment import environment_problems, resolve_environment
+from sojourn.core.environment import environment_problems, not_here, resolve_environment
 
 LOCAL = {"HOME": "/me", "AWS_KEY": "k", "AWS_REGION": "r", "AWSX": "x", "LANG": ""}
 
@@ -115,3 +115,8 @@ def test_a_problem_a_variable_without_values() -> None:
         "environment.B",
     ]
     assert "secret" not in str(problems)
+
+
+def test_what_should_be_imported_and_is_not_there_is_known() -> None:
+    wanted = {"HOME": "", "ABSENT": "", "LANG": "", "AWS_*": "", "GCP_*": "", "GIVEN": "x"}
+    assert not_here(wanted, LOCAL) == ["ABSENT", "GCP_*"]

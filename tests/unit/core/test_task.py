@@ -71,7 +71,8 @@ DISK = "give -1 for automatic, or a size in GB"
         ("script", "", "is empty; give the text of a script"),
         ("script", " \n\t", "is empty"),
         ("script", "echo", "must begin with a shebang"),
-        ("script", "\n#!/bin/sh", "must begin with a shebang"),
+        ("script", "\n#!/bin/sh", "has blanks or empty lines before its shebang"),
+        ("script", "  #!/bin/sh", "write <<-END instead of <<END"),
         ("script", "\ufeff#!/bin/sh", "must begin with a shebang"),
         ("script", "#!/bin/sh\r\necho\r\n", "has Windows line endings"),
         ("script", "#!/bin/sh\0", "cannot contain a NUL character"),
@@ -209,12 +210,14 @@ def full() -> Task:
     )
 
 
-def test_round_trip_without_the_values_of_the_environment() -> None:
+def test_round_trip_without_values_that_may_be_secret() -> None:
     task = full()
     data = json.loads(json.dumps(task.to_dict()))
-    assert "secret-token" not in str(data)
+    assert "secret" not in str(data)
     read = Task.from_dict(data)
-    assert read == dataclasses.replace(task, environment={"TOKEN": "", "B_*": ""})
+    storage = dataclasses.replace(task.storage, container_opts={"account": ""})
+    expected = {"TOKEN": "", "B_*": ""}
+    assert read == dataclasses.replace(task, environment=expected, storage=storage)
     assert read.storage.exclude == ("*.pyc",)
 
 

@@ -85,7 +85,7 @@ def test_lock_files_stay_valid() -> None:
     digest = hashlib.sha256(Path(module.__file__).with_name("wrapper.sh").read_bytes()).hexdigest()
     assert (PROVIDER_VERSION, digest) == (
         "0.11.100",
-        "98b3ff9c0c4a1e3e76c72473f0e3c75e7938e3db563ff0c097b053e33ca751c6",
+        "0f15b582f12e225964070f4df4dfce28e715a1ad91262b03ce759ce08bfd4a04",
     )
 
 

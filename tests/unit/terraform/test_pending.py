@@ -200,6 +200,31 @@ class TestOfAnotherProcess:
         assert _created()[0] != other.id
         assert _broken_off() == [other.id]
 
+    @pytest.mark.parametrize("how", ["TF_WORKSPACE", ".terraform", "TF_DATA_DIR"])
+    def test_of_another_workspace_it_is_not_taken_over(
+        self, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    ) -> None:
+        """Its state may have the task: two states would lead one."""
+        other.make()
+        other.kill()
+        if how == "TF_WORKSPACE":
+            monkeypatch.setenv(how, "another")
+        else:
+            data = Path(".terraform") if how == ".terraform" else tmp_path / "data"
+            data.mkdir()
+            (data / "environment").write_text("another")
+            monkeypatch.setenv("TF_DATA_DIR", str(data) if how == "TF_DATA_DIR" else "")
+        assert _created()[0] != other.id
+        assert _broken_off() == [other.id]
+
+    def test_of_the_same_workspace_however_it_is_called_it_is_taken_over(
+        self, other: Other
+    ) -> None:
+        other.kill()
+        Path(".terraform").mkdir()
+        Path(".terraform/environment").write_text("default")
+        assert _created() == (other.id, True)
+
     def test_many_creations_at_once_take_it_over_once(self, other: Other) -> None:
         other.kill()
         made: list[tuple[str, bool]] = []
@@ -225,7 +250,8 @@ class TestName:
         thread = threading.Thread(target=create)
         thread.start()
         until(lambda: told)
-        assert told == [Note(f"Waiting for another apply, which is creating {namesake.id}")]
+        waiting = f"Waiting for another apply, which is creating or removing {namesake.id}"
+        assert told == [Note(waiting)]
         assert created == []
         namesake.make()
         thread.join(30)
@@ -237,12 +263,72 @@ class TestName:
         with pytest.raises(Cancelled), pending.creation(ctx, Task("#!/bin/sh", name="named")):
             pass
 
+    def test_of_another_task_that_was_broken_off_keeps_the_note_on_it(
+        self, namesake: Other, notes: Path
+    ) -> None:
+        namesake.kill()
+        [before] = pending.broken_off()
+        task = Task(script="#!/bin/sh\nfalse", name="named")
+        with pytest.raises(Failure), pending.creation(Context(), task) as begun:
+            raise Failure([])
+        assert (str(begun[0]), begun[1]) == (namesake.id, False)
+        assert list(pending.broken_off()) == [before]
+
     def test_of_a_note_that_was_replaced(self, notes: Path) -> None:
         """Two resources of one name: the note of the second stands for both."""
         own, _ = _created(_NAMED)
         assert _created(_NAMED) == (own, False)
         assert _names(notes) == [f"{own}.made"]
         pending.settle()
+        assert not notes.exists()
+
+
+class TestRemoval:
+    def test_leaves_no_note(self, notes: Path) -> None:
+        own, _ = _created()
+        pending.settle()
+        with pending.removal(Context(), own) as wanted:
+            assert wanted
+            assert _broken_off() == []
+        assert not notes.exists()
+
+    def test_of_what_was_made_by_the_same_process_is_not_wanted(self, notes: Path) -> None:
+        own, _ = _created(_NAMED)
+        with pending.removal(Context(), own) as wanted:
+            assert not wanted
+        assert _names(notes) == [f"{own}.made"]
+
+    def test_waits_for_a_creation(self, namesake: Other) -> None:
+        told: list[Event] = []
+        removed: list[bool] = []
+
+        def remove() -> None:
+            with pending.removal(Context(told.append), namesake.id) as wanted:
+                removed.append(wanted)
+
+        thread = threading.Thread(target=remove)
+        thread.start()
+        until(lambda: told)
+        assert removed == []
+        namesake.make()
+        thread.join(30)
+        assert removed == [True]
+
+    def test_makes_a_creation_wait(self) -> None:
+        created: list[tuple[str, bool]] = []
+        own = str(TaskId.deterministic("named"))
+        thread = threading.Thread(target=lambda: created.append(_created(_NAMED)))
+        with pending.removal(Context(), own):
+            thread.start()
+            thread.join(0.3)
+            assert created == []
+        thread.join(30)
+        assert created == [(own, False)]
+
+    def test_that_was_killed_leaves_nothing_to_tell_of(self, notes: Path) -> None:
+        notes.mkdir(parents=True)
+        (notes / f"{TaskId.random()}.json").touch()
+        assert _broken_off() == []
         assert not notes.exists()
 
 
@@ -269,5 +355,7 @@ class TestDamage:
         notes.touch()
         assert _broken_off() == []
         pending.forget(str(TaskId.random()))
+        with pending.removal(Context(), str(TaskId.random())) as wanted:
+            assert wanted
         with pytest.raises(OSError, match="exists"):
             _created()

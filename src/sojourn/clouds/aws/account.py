@@ -37,6 +37,13 @@ class Account:
         with translated("AWS"):
             return boto3.Session()
 
+    def regions(self) -> set[str]:
+        """All that boto3 knows of; to ask one that is not there would take minutes."""
+        with self._lock:
+            session = self.session
+            partitions = session.get_available_partitions()
+            return {r for p in partitions for r in session.get_available_regions("ec2", p)}
+
     def client(self, service: str, region: str) -> Any:
         """A client; threads may share it."""
         with self._lock:  # sessions are not made for many threads

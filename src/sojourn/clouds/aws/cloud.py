@@ -44,6 +44,7 @@ class AwsCloud:
                 f"{given!r} is no instance profile; give its ARN, such as "
                 "arn:aws:iam::123456789012:instance-profile/name",
             )
+        self._places.check(task)
         self._offers.find(task)
         return ()
 
@@ -52,11 +53,9 @@ class AwsCloud:
         from sojourn.clouds.aws.scaler import LaunchTemplate
 
         site = self._site(id, task)
-        contained = task is not None and bool(task.storage.container)
-        own = resources.Folder(site) if contained else resources.Bucket(site)
         role = () if task is not None and task.permission_set else (resources.Role(site),)
         return (
-            own,
+            resources.StoreOf(site),
             *role,
             resources.SecurityGroup(site),
             resources.KeyPair(site),

@@ -33,11 +33,13 @@ ABSENT = frozenset(
         "NoSuchBucket",
         "NoSuchEntity",
         "NoSuchKey",
+        "NoSuchUpload",
         "NotFound",
     }
 )
 _LOGIN = frozenset(
     {
+        "400",  # of a HEAD, whose answer has no text: the token has expired
         "AuthFailure",
         "ExpiredToken",
         "ExpiredTokenException",
@@ -48,7 +50,7 @@ _LOGIN = frozenset(
         "UnrecognizedClientException",
     }
 )
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+_DENIED = frozenset({"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 _LATER = frozenset(
     {
         "InternalError",
@@ -77,7 +79,7 @@ _QUOTA = frozenset(
         "VcpuLimitExceeded",
     }
 )
-_TAKEN = frozenset({"BucketAlreadyExists"})
+_TAKEN = frozenset({"BucketAlreadyExists", "InvalidGroup.Duplicate"})
 _IN_USE = frozenset({"BucketNotEmpty", "DeleteConflict", "DependencyViolation"})
 _NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "SpotMaxPriceTooLow"})
 
@@ -101,7 +103,7 @@ def ignoring(*codes: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if code_of(error) not in codes:
+        if code_of(error.__cause__ or error) not in codes:
             raise
 
 
@@ -134,7 +136,7 @@ def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> Sojourn
     if code in _NO_CAPACITY:
         return CapacityError(message, hint="Wait, or choose another machine or region.")
     if code in _TAKEN:
-        return Conflict(message, hint="Somebody else has a bucket of this name: choose another.")
+        return Conflict(message, hint="Somebody else has it: choose another name.")
     if code in _IN_USE:
         return Conflict(message, hint="Try again when nothing uses it any more.")
     if code.startswith(("Invalid", "Malformed", "Validation", "MissingParameter")):

@@ -7,24 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound
+from sojourn.core.interfaces import KeyPair
 
 if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.storage.store import Store
 
-__all__ = ["SEED", "KeyPair", "key_pair", "make_seed"]
+__all__ = ["SEED", "key_pair", "make_seed"]
 
 SEED = "laptop/seed"
-
-
-class KeyPair(NamedTuple):
-    """As OpenSSH writes them."""
-
-    public: str
-    private: str
 
 
 def make_seed(store: Store) -> None:

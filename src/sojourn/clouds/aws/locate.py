@@ -2,39 +2,60 @@
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
+from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.places import HOME_REGIONS, region
-from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Place", "Places"]
+__all__ = ["Place", "Places", "parse_container"]
 
 _ANYWHERE = "us-east-1"  # whose S3 knows all buckets
+_AT_ONCE = 8  # regions
+_LONGEST = 256  # characters, as many as a tag takes
+_CONTAINER = re.compile(
+    r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
+)
 _PAGE = 1000  # buckets
 
 
 @dataclass(frozen=True)
 class Place:
-    """The region of a task, and where its store is: a bucket, and a folder in it or all of it."""
+    """The region of a task, and where its store is: a bucket, and a folder in it or all of it.
+
+    `contained`: the bucket is the user's.
+    """
 
     region: str
     bucket: str
     folder: str = ""
     bucket_region: str = ""
+    contained: bool = False
 
-    @property
-    def own_bucket(self) -> bool:
-        return not self.folder
+
+def parse_container(text: str) -> tuple[str, str | None]:
+    """Bucket and folder: `name` leaves the folder to us, `name/` is all of the bucket."""
+    found = _CONTAINER.fullmatch(text)
+    parts = (found["folder"] or "").strip("/").split("/") if found else ()
+    if not found or len(text) > _LONGEST or {".", ".."} & set(parts) or "" in parts[1:]:
+        raise InvalidInput(
+            "storage.container",
+            f"{text!r} is no place in S3; give a bucket, or bucket/path, of letters, digits and "
+            "any of . _ - = + @ :",
+        )
+    return found["bucket"], None if found["folder"] is None else "/".join(parts)
 
 
 class Places:
@@ -60,10 +81,34 @@ class Places:
             return Place(where, str(id), "", where)
         return self._in_container(id, where, task.storage.container)
 
+    def check(self, task: Task) -> None:
+        """Refuse a container that is not there, or not ours to use."""
+        if not task.storage.container:
+            return
+        if task.storage.container_opts:
+            given = ", ".join(sorted(task.storage.container_opts))
+            raise InvalidInput("storage.container_opts", f"AWS needs none and has no {given}")
+        self._bucket_of_user(parse_container(task.storage.container)[0])
+
     def _in_container(self, id: TaskId, where: str, container: str) -> Place:
-        bucket, slash, folder = container.partition("/")
-        folder = folder.strip("/") if slash else str(id)
-        return Place(where, bucket, folder, self._bucket_region(bucket))
+        bucket, folder = parse_container(container)
+        inside = str(id) if folder is None else folder
+        return Place(where, bucket, inside, self._bucket_of_user(bucket), contained=True)
+
+    def _bucket_of_user(self, bucket: str) -> str:
+        """The region of it."""
+        try:
+            return self._bucket_region(bucket)
+        except NotFound as error:
+            raise InvalidInput(
+                "storage.container", f"there is no bucket {bucket}; make it first"
+            ) from error
+        except SojournError as error:
+            if code_of(error.__cause__ or error) != "403":
+                raise
+            raise InvalidInput(
+                "storage.container", f"the bucket {bucket} is not yours, or not open to you"
+            ) from error
 
     def _found(self, id: TaskId) -> Place:
         try:
@@ -71,8 +116,9 @@ class Places:
             return Place(where, str(id), "", where)
         except NotFound:
             pass
-        for where in self.regions():
-            for found in self._tagged(where, [{"Name": f"tag:{tags.ID}", "Values": [str(id)]}]):
+        wanted = [{"Name": f"tag:{tags.ID}", "Values": [str(id)]}]
+        for regions in (self.regions, self._all_regions):
+            for where, found in self._tagged(regions(), wanted):
                 container = _tag(found, tags.CONTAINER)
                 if container:
                     return self._in_container(id, where, container)
@@ -80,9 +126,19 @@ class Places:
         raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
 
     def regions(self) -> list[str]:
-        """Where to look for tasks without a bucket of their own."""
+        """Where to look first for tasks without a bucket of their own."""
         own = self._account.session.region_name
         return list(dict.fromkeys([*([own] if own else []), *HOME_REGIONS]))
+
+    def _all_regions(self) -> list[str]:
+        """The others that the account uses, as far as we may know."""
+        first = self.regions()
+        try:
+            answer = self._account.call("regions", "ec2", first[0], "describe_regions")
+        except AuthError:
+            return []
+        found = [str(region["RegionName"]) for region in answer["Regions"]]
+        return [region for region in found if region not in first]
 
     def tasks(self) -> dict[TaskId, Place]:
         """All tasks: those with a bucket of their own in all regions, and tagged ones."""
@@ -91,6 +147,10 @@ class Places:
             with suppress(InvalidInput):  # it is no task's
                 where = bucket["BucketRegion"]
                 found[TaskId.parse(bucket["Name"])] = Place(where, bucket["Name"], "", where)
+        for id in self._contained():  # noqa: A001
+            if id not in found:
+                with suppress(InvalidInput, NotFound):  # its bucket is gone, or it is
+                    found[id] = self._found(id)
         self._known.update(found)
         return found
 
@@ -102,11 +162,39 @@ class Places:
         ):
             yield from page.get("Buckets", ())
 
-    def _tagged(self, where: str, filters: list[dict[str, Any]]) -> list[Any]:
-        answer = self._account.call(
-            "security groups", "ec2", where, "describe_security_groups", Filters=filters
-        )
-        return list(answer["SecurityGroups"])
+    def _contained(self) -> Iterator[TaskId]:
+        """Tasks that have a role, wherever they are, or a security group in the user's region.
+
+        Only one with a role of the user, in a bucket of the user, in another region has neither.
+        """
+        for page in self._account.pages(
+            "roles", "iam", _ANYWHERE, "list_roles", PathPrefix=tags.ROLE_PATH
+        ):
+            for role in page["Roles"]:
+                with suppress(InvalidInput):  # it is no task's
+                    yield TaskId.parse(role["RoleName"])
+        own = self._account.session.region_name
+        filters = [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
+        for _, group in self._tagged([own] if own else [], filters):
+            with suppress(InvalidInput):
+                yield TaskId.parse(_tag(group, tags.ID))
+
+    def _tagged(
+        self, regions: Sequence[str], filters: list[dict[str, Any]]
+    ) -> list[tuple[str, Any]]:
+        """Security groups, with their regions. One that we may not look at is left out."""
+
+        def look(where: str) -> list[tuple[str, Any]]:
+            try:
+                answer = self._account.call(
+                    "security groups", "ec2", where, "describe_security_groups", Filters=filters
+                )
+            except AuthError:
+                return []
+            return [(where, group) for group in answer["SecurityGroups"]]
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return [group for groups in pool.map(look, regions) for group in groups]
 
     def _bucket_region(self, bucket: str) -> str:
         answer = self._account.call(

@@ -45,8 +45,8 @@ _GENERIC = {
     ),
 }
 _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
-_GONE = ("p2.",)  # K80s: withdrawn
-_INSTEAD = "use m+t4 or m+v100 instead"
+# Families that AWS withdraws; asked for by old names, they may be nowhere any more.
+_WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,8 @@ class Offers:
 
     def _find(self, region: str, type: str, image: str) -> Offer:
         wanted = parse_image(image)
+        if region not in self._account.regions():
+            raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
         vpc = self._default_vpc(region)
         architecture = self._architecture(region, type)
         subnets = self._subnets(region, vpc, type)
@@ -188,5 +190,6 @@ def _is(name: str, value: str) -> list[dict[str, Any]]:
 
 
 def _no_such_type(type: str, region: str) -> InvalidInput:
-    more = f": K80s were withdrawn, {_INSTEAD}" if type.startswith(_GONE) else ""
+    chip = _WITHDRAWN.get(type.partition(".")[0])
+    more = f": AWS withdraws {chip}, use m+t4 or another such as g5.xlarge" if chip else ""
     return InvalidInput("machine", f"{region} has no {type}{more}")

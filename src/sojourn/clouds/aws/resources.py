@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import bundle
 from sojourn.clouds.aws import keys, policy, store, tags
-from sojourn.clouds.aws.errors import code_of
-from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError, Transient
+from sojourn.clouds.aws.errors import ignoring
+from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
+from sojourn.storage.layout import ATTEMPTS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -22,12 +23,21 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = ["AgentFiles", "Bucket", "Folder", "KeyPair", "Role", "SecurityGroup", "Site"]
+__all__ = ["BOOT", "AgentFiles", "KeyPair", "Role", "SecurityGroup", "Site", "StoreOf"]
 
 _PATIENCE = 120.0  # seconds until what was made is known everywhere
 _POLICY = "task"
-_ROLE_PATH = "/sojourn/"
 _SSH = 22
+BOOT = "boot/"
+_OWNERS = "laptop/"  # beside the key's seed
+_OWNER = f"{_OWNERS}owner"
+# All that a store has at its top: what `storage.layout` names, and what is of this cloud.
+_NAMES = frozenset(
+    {
+        *(TASK, ENVIRONMENT, WORKDIR, ATTEMPTS, REPORTS, FOLLOW),
+        *("logs", "ranks", "machines", BOOT.rstrip("/"), _OWNERS.rstrip("/")),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -104,9 +114,19 @@ class Bucket(_Made):
 
     stage = 0
     kind = "bucket"
+    _unknown = False  # made just now, and not known everywhere yet
 
     def _find(self) -> bool:
-        self._call("head_bucket")
+        try:
+            self._call("head_bucket")
+        except AuthError as error:
+            if self._site.task is None:
+                raise
+            raise Conflict(
+                f"There is a {self.title} that you may not look into",
+                hint="If it is somebody else's, choose another name; "
+                "if it is yours, allow s3:ListBucket: docs/aws.md has the whole policy.",
+            ) from error
         return True
 
     def create(self, ctx: Context) -> None:
@@ -114,67 +134,141 @@ class Bucket(_Made):
         arguments: dict[str, Any] = {}
         if region != "us-east-1":
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
-        try:
+        with ignoring("BucketAlreadyOwnedByYou"):
             self._call("create_bucket", **arguments)
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "BucketAlreadyOwnedByYou":
-                raise
+        self._unknown = True
         _until_known(ctx, lambda: self._call("head_bucket"))
+        self._unknown = False
         marks = {"TagSet": tags.to_list(self._site.tags)}
         _until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks))
 
     def delete(self, ctx: Context) -> None:
         patience = ctx.within(_PATIENCE)
-        try:
-            while True:
-                _empty(patience, self._site, "")
-                try:
-                    self._call("delete_bucket")
-                    break
-                except Conflict:
-                    patience.sleep(1)  # somebody wrote to it meanwhile
-        except NotFound:
-            pass
+        while not self._deleted(ctx):
+            patience.sleep(1)
         self._site.places.forget(self._site.id)
+
+    def _deleted(self, ctx: Context) -> bool:
+        try:
+            _empty(ctx, self._site, "")
+            self._call("delete_bucket")
+        except Conflict:
+            return False  # somebody wrote to it meanwhile
+        except NotFound:
+            return not self._unknown
+        return True
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "s3", operation, Bucket=self._site.name, **arguments)
 
 
 class Folder(_Made):
-    """A folder in a bucket that the user has."""
+    """Our things in a bucket that the user has. Beside them may be others: these are left alone.
+
+    A tag of the security group tells where they are, so it comes first and goes last.
+    """
 
     stage = 0
     kind = "folder"
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._sign = SecurityGroup(site)
 
     @property
     def title(self) -> str:
         return f"folder of {self._site.name}"
 
     def _find(self) -> bool:
-        place = self._site.place
-        found = self._site.account.call(
-            self.title,
-            "s3",
-            place.bucket_region,
-            "list_objects_v2",
-            Bucket=place.bucket,
-            Prefix=f"{place.folder}/",
-            MaxKeys=1,
-        )
-        return bool(found.get("KeyCount"))
+        return self._sign.find() or self._owner() == self._site.name
 
     def create(self, ctx: Context) -> None:
-        try:
-            _ = self._site.place  # asks for the bucket
-        except NotFound as error:
-            raise InvalidInput("storage.container", error.message) from error
+        self._refuse_others()
+        self._sign.create(ctx)
+        if not self._site.store().put_new(_OWNER, self._site.name.encode()):
+            self._sign.remove(ctx)
+            self._refuse_others()
+
+    def _refuse_others(self) -> None:
+        ours, owner = self._ours(), self._owner()
+        if (ours and not owner) or owner not in ("", self._site.name):
+            there = f"the task {owner}" if owner else ", ".join(ours)
+            raise Conflict(
+                f"There is something else in the container already: {there}",
+                hint="Give another path in it as storage.container.",
+            )
 
     def delete(self, ctx: Context) -> None:
         try:
-            _empty(ctx, self._site, f"{self._site.place.folder}/")
+            if self._owner() == self._site.name:
+                # What tells that it is ours goes last.
+                for path in sorted(self._ours(), key=lambda path: path.endswith(_OWNERS)):
+                    _empty(ctx, self._site, path)
+            self._sign.remove(ctx)
         except NotFound:
-            return
+            pass
+        self._site.places.forget(self._site.id)
+
+    def _owner(self) -> str:
+        """The id of the task that is there; none: empty."""
+        try:
+            return bytes(self._site.store().get(_OWNER)).decode()
+        except NotFound:
+            return ""
+
+    def _ours(self) -> list[str]:
+        """What is there by names that we use, files and folders, in any version."""
+        place = self._site.place
+        prefix = f"{place.folder}/" if place.folder else ""
+        found = set()
+        for page in self._site.account.pages(
+            self.title,
+            "s3",
+            place.bucket_region,
+            "list_object_versions",
+            Bucket=place.bucket,
+            Prefix=prefix,
+            Delimiter="/",
+        ):
+            found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
+            for kind in ("Versions", "DeleteMarkers"):
+                found |= {item["Key"] for item in page.get(kind, ())}
+        return sorted(path for path in found if path.removeprefix(prefix).rstrip("/") in _NAMES)
+
+
+class StoreOf:
+    """Whichever of the two a task has."""
+
+    stage = 0
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    @property
+    def title(self) -> str:
+        try:
+            return self._chosen.title
+        except SojournError:
+            return f"store of {self._site.name}"
+
+    def read(self, ctx: Context) -> bool:
+        try:
+            return self._chosen.read(ctx)
+        except NotFound:
+            return False
+
+    def create(self, ctx: Context) -> None:
+        self._chosen.create(ctx)
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            self._chosen.delete(ctx)
+        except NotFound:
+            return  # nothing tells of it any more
+
+    @property
+    def _chosen(self) -> Bucket | Folder:
+        return Folder(self._site) if self._site.place.contained else Bucket(self._site)
 
 
 def _empty(ctx: Context, site: Site, prefix: str) -> None:
@@ -195,10 +289,20 @@ def _empty(ctx: Context, site: Site, prefix: str) -> None:
         found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
         if objects:
-            call("delete_objects", Delete={"Objects": objects, "Quiet": True})
+            _all_removed(call("delete_objects", Delete={"Objects": objects, "Quiet": True}))
     for page in pages("list_multipart_uploads"):
         for upload in page.get("Uploads", ()):
-            call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+            with ignoring("NoSuchUpload"):
+                call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def _all_removed(answer: Any) -> None:
+    """Each object may be refused for itself, in an answer that is none."""
+    for refused in answer.get("Errors", ()):
+        message = f"{refused['Key']} cannot be removed: {refused['Message']} ({refused['Code']})"
+        if refused["Code"] == "AccessDenied":
+            raise AuthError(message, hint="Allow s3:DeleteObject and s3:DeleteObjectVersion.")
+        raise Transient(message, hint="Try again; it continues where it was.")
 
 
 def _until_known(ctx: Context, look: Any) -> None:
@@ -235,24 +339,25 @@ class Role(_Made):
         self._unless_there(
             "create_role",
             RoleName=name,
-            Path=_ROLE_PATH,
+            Path=tags.ROLE_PATH,
             AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
             Description="Machines of a Sojourn task",
             Tags=marks,
         )
-        allowed = policy.machine_policy(self._site.id, self._site.place)
-        self._call(
-            "put_role_policy",
-            RoleName=name,
-            PolicyName=_POLICY,
-            PolicyDocument=json.dumps(allowed),
-        )
+        allowed = json.dumps(policy.machine_policy(self._site.id, self._site.place))
+        given = {"RoleName": name, "PolicyName": _POLICY, "PolicyDocument": allowed}
+        _until_known(ctx, lambda: self._call("put_role_policy", **given))
         self._unless_there(
-            "create_instance_profile", InstanceProfileName=name, Path=_ROLE_PATH, Tags=marks
+            "create_instance_profile", InstanceProfileName=name, Path=tags.ROLE_PATH, Tags=marks
         )
+        _until_known(ctx, self._join)
+
+    def _join(self) -> None:
+        name = self._site.name
         profile = self._call("get_instance_profile", InstanceProfileName=name)["InstanceProfile"]
         if not profile["Roles"]:
-            self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
+            with ignoring("LimitExceeded"):  # somebody did meanwhile: it takes one role
+                self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
 
     def delete(self, ctx: Context) -> None:
         name = self._site.name
@@ -271,11 +376,8 @@ class Role(_Made):
                 continue
 
     def _unless_there(self, operation: str, **arguments: Any) -> None:
-        try:
+        with ignoring("EntityAlreadyExists"):
             self._call(operation, **arguments)
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "EntityAlreadyExists":
-                raise
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.account.call(self.title, "iam", "us-east-1", operation, **arguments)
@@ -287,43 +389,69 @@ class SecurityGroup(_Made):
     kind = "security group"
 
     def _find(self) -> bool:
+        return self.find()
+
+    def find(self) -> bool:
         return bool(self._groups())
 
-    def _groups(self) -> list[Any]:
-        named = [{"Name": "group-name", "Values": [self._site.name]}]
-        return list(self._call("describe_security_groups", Filters=named)["SecurityGroups"])
+    def _groups(self) -> list[str]:
+        """The ids of ours; others may have one of the same name, in this network or another."""
+        ours = [
+            {"Name": "group-name", "Values": [self._site.name]},
+            {"Name": f"tag:{tags.ID}", "Values": [self._site.name]},
+        ]
+        found = self._call("describe_security_groups", Filters=ours)["SecurityGroups"]
+        return [str(group["GroupId"]) for group in found]
+
+    def group(self) -> str:
+        """Its id. Absent: raises NotFound."""
+        for group in self._groups():
+            return group
+        raise NotFound(f"There is no {self.title}")
 
     def create(self, ctx: Context) -> None:
-        groups = self._groups()
-        if groups:
-            group = groups[0]["GroupId"]
-        else:
-            group = self._call(
-                "create_security_group",
-                GroupName=self._site.name,
-                Description="Sojourn",
-                VpcId=self._site.offer.vpc,
-                TagSpecifications=self._tagged("security-group"),
-            )["GroupId"]
         rule = {
             "IpProtocol": "tcp",
             "FromPort": _SSH,
             "ToPort": _SSH,
             "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
         }
-        try:
+        group = self._made()
+        with ignoring("InvalidPermission.Duplicate"):
             self._call("authorize_security_group_ingress", GroupId=group, IpPermissions=[rule])
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "InvalidPermission.Duplicate":
-                raise
+
+    def _made(self) -> str:
+        for group in self._groups():
+            return group
+        try:
+            made = self._call(
+                "create_security_group",
+                GroupName=self._site.name,
+                Description="Sojourn",
+                VpcId=self._site.offer.vpc,
+                TagSpecifications=self._tagged("security-group"),
+            )
+            return str(made["GroupId"])
+        except Conflict:
+            for group in self._groups():
+                return group  # somebody made it meanwhile
+            raise
 
     def delete(self, ctx: Context) -> None:
+        try:
+            if self._site.place.contained:
+                return  # it goes with the folder
+        except NotFound:
+            return
+        self.remove(ctx)
+
+    def remove(self, ctx: Context) -> None:
         patience = ctx.within(_PATIENCE * 5)
         try:
             for group in self._groups():
                 while True:
                     try:
-                        self._call("delete_security_group", GroupId=group["GroupId"])
+                        self._call("delete_security_group", GroupId=group)
                         break
                     except Conflict:
                         patience.sleep(2)  # the last machine has not gone yet
@@ -351,12 +479,13 @@ class KeyPair(_Made):
         pair = keys.key_pair(opened, self._site.id)
         if pair is None:
             raise Transient("The key's seed cannot be read yet", hint="Try again.")
-        self._call(
-            "import_key_pair",
-            KeyName=self._site.name,
-            PublicKeyMaterial=pair.public.encode(),
-            TagSpecifications=self._tagged("key-pair"),
-        )
+        with ignoring("InvalidKeyPair.Duplicate"):  # somebody made it meanwhile, of the same seed
+            self._call(
+                "import_key_pair",
+                KeyName=self._site.name,
+                PublicKeyMaterial=pair.public.encode(),
+                TagSpecifications=self._tagged("key-pair"),
+            )
 
     def delete(self, ctx: Context) -> None:
         try:
@@ -395,6 +524,3 @@ class AgentFiles(_Made):
 
     def _name(self, python: str) -> str:
         return f"agent-{self._architecture}-{python}.zip"
-
-
-BOOT = "boot/"

@@ -7,26 +7,34 @@ import math
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from sojourn.clouds.aws import glance, tags
-from sojourn.clouds.aws.errors import code_of
-from sojourn.clouds.aws.resources import BOOT, _Made
+from sojourn.clouds.aws.errors import code_of, ignoring
+from sojourn.clouds.aws.keys import key_pair
+from sojourn.clouds.aws.reasons import reason
+from sojourn.clouds.aws.resources import BOOT, SecurityGroup, _Made
 from sojourn.clouds.aws.store import options_for_machines, url_of
 from sojourn.clouds.aws.userdata import LONGEST, user_data
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Machine
+from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
+    from sojourn.core.interfaces import KeyPair
+    from sojourn.core.task import Task
 
 __all__ = ["AwsScaler", "LaunchTemplate"]
 
 PROBLEMS = f"{BOOT}problems/"
 _TTL = 60.0  # seconds of silence after which a machine counts as lost
 _GRACE = 30.0
-_STORING = 60  # minutes beyond the timeout, for a machine to store the last of its work
+_STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
+_FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _DEADLINE = "deadline"
+_BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
@@ -45,12 +53,13 @@ class LaunchTemplate(_Made):
     def create(self, ctx: Context) -> None:
         if self._find():
             return
-        self._call(
-            "create_launch_template",
-            LaunchTemplateName=self._site.name,
-            LaunchTemplateData=self._data(),
-            TagSpecifications=self._tagged("launch-template"),
-        )
+        with ignoring("InvalidLaunchTemplateName.AlreadyExistsException"):
+            self._call(
+                "create_launch_template",
+                LaunchTemplateName=self._site.name,
+                LaunchTemplateData=self._data(),
+                TagSpecifications=self._tagged("launch-template"),
+            )
 
     def delete(self, ctx: Context) -> None:
         try:
@@ -64,7 +73,7 @@ class LaunchTemplate(_Made):
             "ImageId": offer.image.id,
             "InstanceType": offer.type,
             "KeyName": site.name,
-            "SecurityGroupIds": [self._security_group()],
+            "SecurityGroupIds": [SecurityGroup(site).group()],
             "IamInstanceProfile": self._profile(),
             "UserData": self._user_data(),
             "InstanceInitiatedShutdownBehavior": "terminate",
@@ -89,11 +98,6 @@ class LaunchTemplate(_Made):
         given = self._site.wanted.permission_set
         return {"Arn": given} if given else {"Name": self._site.name}
 
-    def _security_group(self) -> str:
-        named = [{"Name": "group-name", "Values": [self._site.name]}]
-        [group] = self._call("describe_security_groups", Filters=named)["SecurityGroups"]
-        return str(group["GroupId"])
-
     def _user_data(self) -> str:
         site, place = self._site, self._site.place
         settings = {
@@ -105,11 +109,12 @@ class LaunchTemplate(_Made):
             "store": url_of(place),
             "store_options": options_for_machines(site.account, place),
             "autoscaling": self._endpoint("autoscaling"),
-            "minutes": _minutes(site.wanted.timeout),
+            "minutes": _time_of(site.wanted.timeout) // timedelta(minutes=1),
             "marks": glance.can_mark(site.wanted),
             "deadline": _DEADLINE,
             "ttl": _TTL,
             "grace": _GRACE,
+            "patience": _BOOT_WITHIN,
         }
         text = user_data(settings).encode()
         if len(text) > LONGEST:
@@ -118,7 +123,7 @@ class LaunchTemplate(_Made):
 
     def _boot_url(self) -> str:
         place = self._site.place
-        inside = f"{place.folder}/{BOOT}" if place.folder else BOOT
+        inside = quote(f"{place.folder}/{BOOT}" if place.folder else BOOT)
         endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
         if "endpoint" in options_for_machines(self._site.account, place):
             return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"
@@ -132,8 +137,9 @@ class LaunchTemplate(_Made):
         return self._site.call(self.title, "ec2", operation, **arguments)
 
 
-def _minutes(timeout: int) -> int:
-    return math.ceil(timeout / 60) + _STORING
+def _time_of(timeout: int) -> timedelta:
+    """How long a machine may live."""
+    return timedelta(minutes=math.ceil(timeout / 60)) + _STORING
 
 
 class AwsScaler(_Made):
@@ -156,7 +162,7 @@ class AwsScaler(_Made):
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        if self._find():
+        if not self._is_free(ctx):
             return
         marked = {glance.MARKED: "yes"} if glance.can_mark(self._site.wanted) else {}
         marks = [
@@ -185,6 +191,15 @@ class AwsScaler(_Made):
                     raise
                 patience.sleep(2)
 
+    def _is_free(self, ctx: Context) -> bool:
+        """Whether there is no such group, once one that is on its way out has gone."""
+        patience = ctx.within(_GONE_WITHIN)
+        while True:
+            group = self._group()
+            if group is None or not _going(group):
+                return group is None
+            patience.sleep(1)
+
     def delete(self, ctx: Context) -> None:
         patience = ctx.within(_GONE_WITHIN)
         while self._group() is not None:
@@ -200,9 +215,13 @@ class AwsScaler(_Made):
         group = self._group()
         if group is None:
             raise NotFound(f"There is no {self.title}")
+        if _going(group) and machines:
+            raise Transient(f"The {self.title} is being deleted", hint="Try again in a while.")
+        if _going(group):
+            return
         self._tell_stopped(group, not machines)
         if machines:
-            self._arm()
+            self._arm(ctx)
         self._call(
             "set_desired_capacity",
             AutoScalingGroupName=self._site.name,
@@ -223,15 +242,19 @@ class AwsScaler(_Made):
                 Tags=[glance.tag(self._site.name, glance.STOPPED, value)],
             )
 
-    def _arm(self) -> None:
-        """End the group at its deadline, whatever becomes of us; machines put it off."""
-        group = self._group()
-        minutes = int(_STORING + 24 * 60 if group is None else 7 * 24 * 60)
+    def _arm(self, ctx: Context) -> None:
+        """Have AWS end the group at a deadline, whatever becomes of us and of the machines.
+
+        Until there is a first machine, it is a week for one to come, and then the time of the
+        task. Each machine puts it off as it starts, to the time of the task from then on. The time
+        of the task is its timeout, and an hour to store the last of its work.
+        """
+        timeout = StoreData(self._site.store).load(ctx).timeout
         self._call(
             "put_scheduled_update_group_action",
             AutoScalingGroupName=self._site.name,
             ScheduledActionName=_DEADLINE,
-            StartTime=datetime.now(timezone.utc) + timedelta(minutes=minutes),
+            StartTime=datetime.now(timezone.utc) + _FIRST_WITHIN + _time_of(timeout),
             DesiredCapacity=0,
         )
 
@@ -261,15 +284,24 @@ class AwsScaler(_Made):
         ]
 
     def events(self, ctx: Context) -> list[CloudEvent]:
-        return sorted([*self._activities(), *self._problems()], key=lambda event: event.time)
+        activities = self._activities()
+        task = self._task(ctx) if any(map(_failed, activities)) else None
+        told = [_event(activity, task) for activity in activities]
+        return sorted([*told, *self._problems()], key=lambda event: event.time)
 
-    def _activities(self) -> list[CloudEvent]:
-        """What the group did, and what it could not do."""
+    def _activities(self) -> list[Any]:
+        """What the group did, and what it could not do; oldest first."""
         try:
             found = self._call("describe_scaling_activities", AutoScalingGroupName=self._site.name)
         except NotFound:
             return []
-        return [_event(activity) for activity in reversed(found["Activities"])]
+        return list(reversed(found["Activities"]))
+
+    def _task(self, ctx: Context) -> Task | None:
+        try:
+            return StoreData(self._site.store).load(ctx)
+        except NotFound:
+            return None
 
     def _problems(self) -> list[CloudEvent]:
         """What machines wrote down that could not even start the agent."""
@@ -288,11 +320,24 @@ class AwsScaler(_Made):
             return []
 
     def obstacle(self, ctx: Context) -> str:
-        problems = [event.description for event in self._problems()]
+        """What was last in the way; nothing, once a machine came after it."""
+        recent: list[Any] = []
+        since = ""
+        for activity in self._activities():
+            if _launched(activity):
+                recent, since = [], _time(activity)
+            elif _failed(activity):
+                recent.append(activity)
+        problems = [event.description for event in self._problems() if event.time >= since]
         if problems:
             return problems[-1]
-        failed = [event for event in self._activities() if event.code == "Failed"]
-        return failed[-1].description if failed else ""
+        return reason(recent[-1]["StatusMessage"], self._task(ctx)) if recent else ""
+
+    def keys(self, ctx: Context) -> KeyPair | None:
+        try:
+            return key_pair(self._site.store(), self._site.id)
+        except NotFound:
+            return None
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         if notice:
@@ -314,10 +359,27 @@ class AwsScaler(_Made):
         return self._site.call(self.title, "autoscaling", operation, **arguments)
 
 
-def _event(activity: Any) -> CloudEvent:
-    text = " ".join(
-        part for part in (activity["Description"], activity.get("StatusMessage", "")) if part
-    )
-    return CloudEvent(
-        activity["StartTime"].strftime("%Y-%m-%dT%H:%M:%SZ"), activity["StatusCode"], text
-    )
+def _going(group: Any) -> bool:
+    """Whether it is being deleted: nothing can be changed then."""
+    return str(group.get("Status", "")).startswith("Delete")
+
+
+def _time(activity: Any) -> str:
+    return str(activity["StartTime"].strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def _failed(activity: Any) -> bool:
+    return activity["StatusCode"] == "Failed" and bool(activity.get("StatusMessage"))
+
+
+def _launched(activity: Any) -> bool:
+    launching = str(activity["Description"]).startswith("Launching")
+    return launching and activity["StatusCode"] in ("PreInService", "Successful")
+
+
+def _event(activity: Any, task: Task | None) -> CloudEvent:
+    text = str(activity["Description"])
+    if _failed(activity):
+        did = text.partition(".")[0]
+        text = f"{did}: {reason(activity['StatusMessage'], task)}"
+    return CloudEvent(_time(activity), activity["StatusCode"], text)

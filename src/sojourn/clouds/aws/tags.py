@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["CONTAINER", "ID", "tags_of", "to_list"]
+__all__ = ["CONTAINER", "ID", "ROLE_PATH", "tags_of", "to_list"]
 
 ID = "sojourn:id"
 CONTAINER = "sojourn:container"
+ROLE_PATH = "/sojourn/"  # the roles of tasks are told from all others by it
 _LONGEST = 256  # characters of a value
 
 

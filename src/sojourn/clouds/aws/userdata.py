@@ -50,7 +50,9 @@ done
 base64 -d >/run/sojourn-boot.zip <<'END'
 {program}
 END
-"$python" /run/sojourn-boot.zip || fail 'The agent could not be started; see the console'
+"$python" /run/sojourn-boot.zip 2>/run/sojourn-boot.errors && exit
+cat /run/sojourn-boot.errors
+fail "The agent could not be started: $(tail -n 1 /run/sojourn-boot.errors)"
 """
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 

@@ -39,7 +39,8 @@ class LocalCloud:
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         if task.storage.container:
             raise InvalidInput(
-                "storage.container", "the local cloud keeps every task in a folder of its own"
+                "storage.container",
+                "the local cloud keeps every task in a folder of its own; remove it",
             )
         plain = type(task)(script=task.script)
         ignored = [

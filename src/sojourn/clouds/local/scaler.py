@@ -18,7 +18,7 @@ from sojourn.clouds.local.machines import agents, is_agent, kill_strays
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound, Transient
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Machine
+from sojourn.core.interfaces import KeyPair, Machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +108,9 @@ class LocalScaler:
 
     def obstacle(self, ctx: Context) -> str:
         return ""  # a process can always be had
+
+    def keys(self, ctx: Context) -> KeyPair | None:
+        return None  # nobody logs in
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         for row in self._machines():

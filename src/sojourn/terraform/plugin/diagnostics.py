@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.terraform.plugin import wire
+from sojourn.terraform.plugin.values import Object, sendable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from sojourn.terraform.plugin.values import Object
 
 __all__ = ["Diagnostic", "Failure", "Path", "path_to_wire"]
 
@@ -30,8 +29,8 @@ class Diagnostic:
         """The protocol's form."""
         return wire.Diagnostic(
             severity=2 if self.warning else 1,
-            summary=self.summary,
-            detail=self.detail,
+            summary=sendable(self.summary),
+            detail=sendable(self.detail),
             attribute=path_to_wire(self.path) if self.path else None,
         )
 

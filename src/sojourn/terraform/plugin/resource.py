@@ -48,7 +48,11 @@ class Resource(Protocol):
         """What is wrong with a configuration, of which parts may be unknown. Looks at nothing."""
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
-        """Refuse what cannot work, looking around; may fill in what is known already."""
+        """Refuse what cannot work, looking around; may fill in what is known already.
+
+        `prior` is None for a new one, also if it replaces another. Called for what stays as it is,
+        too: then the two are equal.
+        """
 
     def create(self, call: Call, planned: Object) -> Object:
         """Make it; returns its state."""

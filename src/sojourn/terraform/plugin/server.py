@@ -68,12 +68,14 @@ def _serve(provider: Provider, log: Log, folder: str) -> bool:
     service = Service(provider, log)
     end = _End()
     _heed_signals(service, end)
-    certificate = make_certificate()
+    # Terraform says nothing of its own if it is told to do without (TF_DISABLE_PLUGIN_TLS).
+    certificate = make_certificate() if os.environ.get("PLUGIN_CLIENT_CERT") else None
     address = os.path.join(folder, "plugin")
     server = _server(service, end, certificate, address)
     server.start()
     # The handshake: versions, where we listen, and whom to trust.
-    print(f"1|{_VERSION}|unix|{address}|grpc|{certificate.handshake}", flush=True)  # noqa: T201
+    trusted = certificate.handshake if certificate else ""
+    print(f"1|{_VERSION}|unix|{address}|grpc|{trusted}", flush=True)  # noqa: T201
     _close_output()
     _wait(service, end, parent, log)
     server.stop(_ANSWER_WITHIN).wait()
@@ -95,9 +97,11 @@ def _close_output() -> None:
     os.close(nothing)
 
 
-def _server(service: Service, end: _End, certificate: Certificate, address: str) -> grpc.Server:
+def _server(
+    service: Service, end: _End, certificate: Certificate | None, address: str
+) -> grpc.Server:
     def shut_down(_: wire.Empty) -> wire.Empty:
-        end.in_order = service.wait(0)
+        end.in_order = service.in_order()
         end.come.set()
         return wire.Empty()
 
@@ -116,8 +120,11 @@ def _server(service: Service, end: _End, certificate: Certificate, address: str)
     )
     # Terraform's own certificate is of a kind that gRPC here cannot check; the socket is in a
     # folder that only this user can enter.
-    credentials = grpc.ssl_server_credentials([(certificate.key, certificate.chain)])
-    server.add_secure_port(f"unix:{address}", credentials)
+    if certificate:
+        credentials = grpc.ssl_server_credentials([(certificate.key, certificate.chain)])
+        server.add_secure_port(f"unix:{address}", credentials)
+    else:
+        server.add_insecure_port(f"unix:{address}")
     return server
 
 
@@ -149,7 +156,8 @@ def _heed_signals(service: Service, end: _End) -> None:
     # the system's own means, which the programs that we start would inherit.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, told)
-    signal.signal(signal.SIGHUP, told)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup terraform apply` wants it
+        signal.signal(signal.SIGHUP, told)
 
 
 def _wait(service: Service, end: _End, parent: int, log: Log) -> None:

@@ -36,6 +36,7 @@ class Service:
         self._log = log
         self._stopped = Flag()
         self._busy = _Counter()
+        self._lost = False  # whether an answer may lack what was made
 
     def methods(self) -> dict[str, tuple[Callable[[Any], Any], Any]]:
         """For each method of the protocol: what carries it out, and the class of its request."""
@@ -61,6 +62,10 @@ class Service:
     def wait(self, seconds: float) -> bool:
         """Wait until no verb is under way; false if that took too long."""
         return self._busy.wait(seconds)
+
+    def in_order(self) -> bool:
+        """Whether no verb is under way, and all were answered as they should."""
+        return self.wait(0) and not self._lost
 
     def _schemas(self, _: wire.Empty) -> wire.ProviderSchema:
         provider = self._provider
@@ -140,8 +145,10 @@ class Service:
                 _required(request.config, block),
                 imported=_imported(request.private),
             )
-            if prior is None or planned.state != prior:
-                _tell(response, resource.plan(call, prior, planned.state))
+            # A replacement is a new one. Terraform plans it once more as such, but shows warnings
+            # of the first time only.
+            changed = None if planned.replace else prior
+            _tell(response, resource.plan(call, changed, planned.state))
             response.state.msgpack = encode(planned.state)
             response.requires_replace.extend(map(path_to_wire, planned.replace))
         return response
@@ -168,7 +175,7 @@ class Service:
             found = resource.find(call, request.id)
             response.imported.add(
                 type_name=request.type_name,
-                state=wire.Value(msgpack=encode(_whole(found, resource.schema.whole))),
+                state=wire.Value(msgpack=encode(_as_sent(found, resource.schema.whole))),
                 private=b"" if _read_back(found, resource.schema.block) else _MARK,
             )
         return response
@@ -203,8 +210,11 @@ class Service:
             if failure.state is not None:
                 response.state.msgpack = encode(failure.state)
         except Exception as error:
-            self._log.write("error", "Unexpected", error=repr(error), trace=_trace(error))
-            _tell(response, [Diagnostic(f"Unexpected error: {error!r}", _TELL_US)])
+            self._lost = True
+            self._log.write("error", "Unexpected", trace=_trace(error))
+            # Not its representation, which may have the whole value that it is about.
+            what = f"{type(error).__name__}: {error}"
+            _tell(response, [Diagnostic(f"Unexpected error: {what}", _TELL_US)])
         finally:
             if call:
                 _tell(response, call.warnings)
@@ -272,9 +282,9 @@ def _required(value: wire.Value, block: Block) -> Object:
     return found
 
 
-def _whole(state: Object, block: Block) -> Object:
-    whole = decode(wire.Value(msgpack=encode(state)), block)
-    return whole or {}
+def _as_sent(found: Object, block: Block) -> Object | None:
+    """The whole object; its numbers are those that people write, not the floats nearest to them."""
+    return decode(wire.Value(msgpack=encode(found)), block)
 
 
 def _read_back(found: Object, block: Block) -> bool:

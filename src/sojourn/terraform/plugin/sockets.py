@@ -44,10 +44,11 @@ def folder() -> Iterator[str]:
 
 def _sweep(where: Path) -> None:
     for left in where.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another user's, in use, or just gone
+        with suppress(OSError):  # in use, or just gone
             lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
+                if os.fstat(lock).st_uid == os.geteuid():  # what others put there is theirs
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left, ignore_errors=True)
             finally:
                 os.close(lock)

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from sojourn.terraform.plugin import wire
     from sojourn.terraform.plugin.schema import Block, Nested, Type
 
-__all__ = ["UNKNOWN", "Object", "Unknown", "decode", "decode_json", "encode", "is_known", "whole"]
+__all__ = [
+    "UNKNOWN",
+    "Object",
+    "Unknown",
+    "decode",
+    "decode_json",
+    "encode",
+    "is_known",
+    "sendable",
+    "whole",
+]
 
 Object = dict[str, Any]
 
@@ -62,6 +72,11 @@ def whole(value: Object | None, block: Block) -> Object | None:
 def encode(value: Object | None) -> bytes:
     """Write an object as MessagePack; None if there is none."""
     return msgspec.msgpack.encode(_plain(value))
+
+
+def sendable(text: str) -> str:
+    """The same text, with what cannot be sent spelled out: names of files may be any bytes."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def is_known(value: Any) -> bool:
@@ -120,6 +135,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
+    if isinstance(value, str):
+        return sendable(value)
     if isinstance(value, Unknown):
         return msgspec.msgpack.Ext(value.code, value.refinement)
     if isinstance(value, Decimal):

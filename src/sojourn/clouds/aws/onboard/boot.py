@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -22,7 +23,6 @@ __all__ = ["boot"]
 
 _FOLDER = Path("/opt/sojourn")
 _UNIT = Path("/run/systemd/system/sojourn.service")
-_TRIES = 60  # a new role may not be known everywhere yet
 _PAUSE = 5.0
 _UNIT_TEXT = """\
 [Unit]
@@ -35,6 +35,8 @@ KillMode=mixed
 TimeoutStopSec=600
 Restart=on-failure
 RestartSec=5
+StandardOutput=journal+console
+StandardError=inherit
 """
 
 
@@ -56,16 +58,18 @@ def _unpack(content: bytes, folder: Path) -> None:
 
 
 def _patiently(settings: dict[str, Any]) -> bytes:
+    """The agent. A new role may not be known everywhere yet; what is not there will not come."""
     name = f"agent-{platform.machine()}-{sys.version_info[0]}{sys.version_info[1]}.zip"
-    for left in reversed(range(_TRIES)):
+    give_up = time.monotonic() + settings["patience"]
+    while True:
         try:
             return _fetched(settings, name)
         except OSError as error:
-            _say(f"{name} cannot be fetched: {error}")
-            if not left:
-                raise
+            missing = isinstance(error, urllib.error.HTTPError) and error.code == 404
+            if missing or time.monotonic() > give_up:
+                sys.exit(f"{name} cannot be fetched: {error}")
+            _say(f"{name} cannot be fetched yet: {error}")
             time.sleep(_PAUSE)
-    raise AssertionError("unreachable")
 
 
 def _fetched(settings: dict[str, Any], name: str) -> bytes:

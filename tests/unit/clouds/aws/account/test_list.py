@@ -46,6 +46,7 @@ def test_listing_200_tasks_takes_at_most_5_calls(laptop: SimAWS, user: User) -> 
     }
     assert [call.name for call in laptop.calls] == [
         "s3:ListBuckets",
+        "iam:ListRoles",
         "autoscaling:DescribeAutoScalingGroups",
         "autoscaling:DescribeAutoScalingGroups",
     ]

@@ -1,0 +1,90 @@
+"""Machines that cannot even start the agent say why, and are not replaced for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from sojourn import Handle, State
+from sojourn.clouds.aws import scaler, userdata
+from tests.contract.clouds.aws_kit import AwsKit
+from tests.contract.clouds.lab import Lab
+from tests.simcloud.aws import backends
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.slow
+
+# Another PATH, with all that the usual one has but Python.
+HIDDEN = """#!/bin/sh
+mkdir /run/bin
+ln -s /usr/bin/* /usr/sbin/* /run/bin/ 2>/dev/null
+rm -f /run/bin/python*
+PATH=/run/bin
+"""
+# And a Python that says that it is an old one.
+OLD = (
+    HIDDEN
+    + r"""cat >/run/bin/python3 <<'OLD'
+#!/bin/sh
+exec /usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin python3 -c \
+    "import sys; sys.version_info = (3, 9, 2); $2"
+OLD
+chmod +x /run/bin/python3
+"""
+)
+
+
+def ends(kit: AwsKit, handle: Handle) -> str:
+    """Why it came to its end; there is no machine any more, and none comes."""
+    until(lambda: handle.status().state is State.STOPPED, 60)
+    kit.account.wait(lambda: {i.state for i in kit.account.instances()} == {"terminated"}, 60)
+    assert [group.desired for group in kit.account._groups.all()] == [0]
+    now = handle.status()
+    assert (now.state, handle.machines()) == (State.STOPPED, [])
+    told = [event.description for event in handle.events() if event.code == "boot-failed"]
+    assert len(told) == len(kit.account.instances())
+    assert now.reason.endswith(f": {told[-1]}")
+    return told[-1]
+
+
+@pytest.mark.parametrize("before", [HIDDEN, OLD], ids=["none", "old"])
+def test_an_image_without_a_python_for_the_agent(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    text = userdata._SCRIPT.removeprefix("#!/bin/sh\n")
+    monkeypatch.setattr(userdata, "_SCRIPT", before.replace("{", "{{").replace("}", "}}") + text)
+    handle = lab.create("true", parallelism=2)
+    assert ends(kit, handle) == "This image has no python3 of version 3.10 or later"
+    handle.delete()
+
+
+def test_an_agent_that_cannot_be_fetched_for_long(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaler, "_BOOT_WITHIN", 2.0)
+    kit.account.fail("s3:GetObject", who="*assumed-role*", code="AccessDenied", status=403, times=9)
+    handle = lab.create("true")
+    assert ends(kit, handle).endswith("cannot be fetched: HTTP Error 403: Forbidden")
+    kit.account.heal()
+    handle.delete()
+
+
+def test_an_agent_that_is_not_in_the_store_and_a_new_start_when_it_is(
+    kit: AwsKit, lab: Lab
+) -> None:
+    kit.account.capacity(None, None, False)
+    handle = lab.create("echo here")
+    store = backends.s3()
+    files = {
+        key: item.value
+        for key, item in store.buckets[handle.id].keys.items()
+        if key.startswith("boot/")
+    }
+    for key in files:
+        store.delete_object(handle.id, key)
+    kit.account.capacity(None, None, True)
+    assert ends(kit, handle).endswith("cannot be fetched: HTTP Error 404: Not Found")
+    for key, content in files.items():
+        store.put_object(handle.id, key, content)
+    handle.start()
+    assert handle.wait().status is State.SUCCEEDED
+    handle.delete()

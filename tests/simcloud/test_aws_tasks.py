@@ -1,0 +1,306 @@
+"""Tasks on AWS, with machines: what the spot market, capacity and time do to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import sojourn
+from sojourn import Handle, State
+from tests.contract.clouds.aws_kit import AwsKit
+from tests.contract.clouds.lab import Lab, log_of
+from tests.simcloud.aws import backends
+from tests.simcloud.aws.account import SimAWS
+from tests.simcloud.aws.fleet import Instance
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.slow
+
+SAVING = """
+mkdir -p output
+echo "$SOJOURN_ATTEMPT" >> output/attempts
+test -f output/saved && exit 0
+trap 'echo last words; echo saved > output/saved; exit 0' TERM
+echo ready
+while true; do sleep 0.05; done
+"""
+RESUMING = """
+mkdir -p output
+echo "$SOJOURN_ATTEMPT" >> output/attempts
+test -f output/checkpoint && exit 0
+echo half > output/checkpoint
+sleep 300
+"""
+
+
+def machine_of(kit: AwsKit, handle: Handle, rank: int = 0) -> Instance:
+    """The instance that carries out a rank."""
+    until(lambda: handle.status().ranks[rank].machine)
+    wanted = handle.status().ranks[rank].machine
+    [found] = [each for each in kit.account.instances() if each.id == wanted]
+    return found
+
+
+def outcomes(handle: Handle) -> list[str]:
+    return [report.outcome.value for report in handle.reports()]
+
+
+def deadlines(account: SimAWS) -> dict[str, float]:
+    """When groups end by themselves."""
+    return {
+        group.name: action.start.timestamp()
+        for group in account._groups.all()
+        for action in group.scheduled.values()
+    }
+
+
+def test_a_spot_notice_lets_the_script_save_and_the_next_machine_goes_on(
+    kit: AwsKit, lab: Lab
+) -> None:
+    kit.account.timing.notice = 20
+    handle = lab.create(SAVING, spot=0)
+    until(lambda: log_of(handle) == ["ready"])
+    lost = machine_of(kit, handle)
+    kit.account.interrupt(lost.id, notice=True)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    assert log_of(handle, attempt=1)[-1] == "last words"
+    assert lost.machine
+    assert "notice: the spot market takes this machine back" in lost.machine.console()
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_spot_losses_without_notice_three_in_a_row(kit: AwsKit, lab: Lab, tmp_path: Path) -> None:
+    script = """
+    mkdir -p output
+    echo x >> output/count
+    test $(wc -l < output/count) -lt 4 || exit 0
+    touch output/stored-$SOJOURN_ATTEMPT
+    sleep 300
+    """
+    handle = lab.create(script, spot=0)
+    for attempt in (1, 2, 3):
+        lab.until_stored(handle, f"stored-{attempt}", tmp_path / "look")
+        kit.account.interrupt(machine_of(kit, handle).id, notice=False)
+        until(lambda attempt=attempt: handle.status().ranks[0].attempt > attempt)  # type: ignore[misc]
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["lost", "lost", "lost", "succeeded"]
+    handle.delete()
+    assert lab.output()["count"] == "x\n" * 4
+
+
+def lose_while_storing(kit: AwsKit, handle: Handle) -> None:
+    """Take the machine away when some of what it stores is in the store, and others not yet."""
+
+    def stored() -> bool:
+        keys = list(backends.s3().buckets[handle.id].keys)
+        begin = "ranks/0000/data/000001/objects/"
+        return len([key for key in keys if key.startswith(begin)]) > 1
+
+    kit.account.delay(0.5)
+    kit.appear("go")
+    until(stored, 60)
+    kit.account.interrupt(kit.account.instances()[-1].id, notice=False)
+    kit.account.delay(0)
+
+
+def test_a_machine_that_is_lost_while_it_uploads_leaves_no_half_snapshot(
+    kit: AwsKit, lab: Lab
+) -> None:
+    script = """
+    mkdir -p output
+    if test $SOJOURN_ATTEMPT = 1; then
+        mkdir /root/made
+        for n in $(seq 30); do head -c 8M /dev/urandom > /root/made/$n; done
+        (cd /root/made && sha256sum [0-9]* > sums)
+        echo ready
+        until test -f /dev/shm/go; do sleep 0.05; done
+        mv /root/made output/made
+        sleep 300
+    fi
+    test ! -e output/made || (cd output/made && sha256sum --quiet -c sums) || exit 9
+    rm -rf output/made
+    """
+    handle = lab.create(script, spot=0)
+    until(lambda: log_of(handle) == ["ready"], 60)
+    lose_while_storing(kit, handle)
+    assert handle.wait().status is State.SUCCEEDED, log_of(handle)
+    assert outcomes(handle) == ["lost", "succeeded"]
+    handle.delete()
+
+
+def test_a_machine_that_is_lost_during_its_last_snapshot_did_not_succeed(
+    kit: AwsKit, lab: Lab
+) -> None:
+    script = """
+    mkdir -p output
+    if test $SOJOURN_ATTEMPT = 1; then
+        head -c 250M /dev/urandom > /root/made
+        echo ready
+        until test -f /dev/shm/go; do sleep 0.05; done
+        mv /root/made output/made
+    fi
+    rm -f output/attempt-*
+    touch output/attempt-$SOJOURN_ATTEMPT
+    """
+    handle = lab.create(script, spot=0)
+    until(lambda: log_of(handle) == ["ready"], 60)
+    lose_while_storing(kit, handle)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["lost", "succeeded"]
+    handle.delete(fetch=False)
+
+
+def test_the_spot_market_takes_one_rank_of_three(kit: AwsKit, lab: Lab, tmp_path: Path) -> None:
+    kit.account.timing.notice = 20
+    script = """
+    mkdir -p output
+    echo $SOJOURN_ATTEMPT > output/rank-$SOJOURN_RANK
+    test $SOJOURN_RANK != 1 -o $SOJOURN_ATTEMPT != 1 || sleep 300
+    until test -f /dev/shm/go; do sleep 0.05; done
+    """
+    handle = lab.create(script, spot=0, parallelism=3)
+    lab.until_stored(handle, "rank-1", tmp_path / "look")
+    kit.account.interrupt(machine_of(kit, handle, 1).id, notice=True)
+    until(lambda: handle.status().ranks[1].attempt == 2, 60)
+    until(lambda: all(rank.machine for rank in handle.status().ranks))
+    kit.appear("go")
+    assert handle.wait().status is State.SUCCEEDED
+    handle.delete()
+    assert lab.output() == {"rank-0": "1\n", "rank-1": "2\n", "rank-2": "1\n"}
+
+
+def test_a_recommendation_to_move_is_on_the_console_and_ends_nothing(kit: AwsKit, lab: Lab) -> None:
+    handle = lab.create("until test -f /dev/shm/go; do sleep 0.05; done", spot=0)
+    running = machine_of(kit, handle).machine
+    kit.account.recommend_rebalance(machine_of(kit, handle).id)
+    assert running
+    until(lambda: "recommends to move" in running.console())
+    kit.appear("go")
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["succeeded"]
+    handle.delete()
+
+
+def test_without_capacity_a_task_is_queued_and_says_why_until_there_is_some(
+    kit: AwsKit, lab: Lab
+) -> None:
+    kit.account.capacity("m5.2xlarge", None, False)
+    handle = lab.create("echo here", spot=0)
+    until(lambda: "no spot capacity" in handle.status().reason.lower())
+    assert handle.status().state is State.QUEUED
+    kit.account.capacity("m5.2xlarge", None, True)
+    assert handle.wait().status is State.SUCCEEDED
+    assert log_of(handle) == ["here"]
+    handle.delete()
+
+
+def test_two_tasks_at_once_do_not_touch_each_other(lab: Lab) -> None:
+    script = 'mkdir -p output; echo "$WHICH" > output/$WHICH; echo "$WHICH"'
+    handles = [lab.create(script, environment={"WHICH": which}) for which in ("one", "two")]
+    assert [handle.wait().status for handle in handles] == [State.SUCCEEDED] * 2
+    assert [log_of(handle) for handle in handles] == [["one"], ["two"]]
+    handles[0].delete()
+    assert lab.output() == {"one": "one\n"}
+    assert log_of(handles[1]) == ["two"]
+    handles[1].delete()
+    assert lab.output() == {"one": "one\n", "two": "two\n"}
+
+
+class Laptop:
+    """Another computer of the same user: the same keys, and nothing else."""
+
+    def __init__(self, kit: AwsKit, home: Path) -> None:
+        self.home = home
+        home.mkdir()
+        kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path.cwd() / "src")}
+        self._environment = {**kept, **kit.account.environment(), "HOME": str(home)}
+
+    def run(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "sojourn.cli", *arguments],
+            cwd=self.home,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.mark.parametrize("container", ["", "shared", "shared/some/where=1", "shared/"])
+def test_a_task_is_at_hand_from_any_laptop(
+    kit: AwsKit, lab: Lab, tmp_path: Path, container: str
+) -> None:
+    if container:
+        backends.s3().create_bucket("shared", "eu-north-1")
+    storage = sojourn.Storage(workdir=str(lab.workdir), output="output", container=container)
+    handle = lab.create("mkdir output; echo made > output/file; echo told", storage=storage)
+    other = Laptop(kit, tmp_path / "other")
+    listed = other.run("list", "--json").splitlines()
+    assert [json.loads(row)["id"] for row in listed] == [handle.id]
+    assert "told" in other.run("logs", "--follow", handle.id)
+    shown = other.run("status", "--json", handle.id)
+    assert json.loads(shown)["state"] == "succeeded"
+    assert "PRIVATE KEY" not in shown
+    other.run("pull", handle.id, "--into", str(other.home / "pulled"))
+    assert (other.home / "pulled/output/file").read_text() == "made\n"
+    other.run("delete", handle.id, "--into", str(other.home / "home"))
+    assert (other.home / "home/output/file").read_text() == "made\n"
+    if container:
+        assert kit.leaks() == ["bucket shared"]
+        backends.s3().delete_bucket("shared")
+
+
+def test_stop_and_start(kit: AwsKit, lab: Lab) -> None:
+    handle = lab.create(SAVING)
+    until(lambda: log_of(handle) == ["ready"])
+    handle.stop()
+    assert handle.status().state is State.STOPPED
+    assert not handle.machines()
+    handle.start()
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_a_timeout_ends_the_machine_and_keeps_its_work(kit: AwsKit, lab: Lab) -> None:
+    handle = lab.create("mkdir output; echo kept > output/file; sleep 300", timeout=2)
+    assert handle.wait().status is State.TIMED_OUT
+    until(lambda: not handle.machines())
+    assert [each.state for each in kit.account.instances()] == ["terminated"]
+    handle.delete()
+    assert lab.output() == {"file": "kept\n"}
+
+
+def test_every_machine_puts_off_the_end_of_its_group_and_then_it_comes(
+    kit: AwsKit, lab: Lab, tmp_path: Path
+) -> None:
+    kit.account.capacity(None, None, False)
+    handle = lab.create("mkdir -p output; touch output/$SOJOURN_ATTEMPT; sleep 300", timeout=600)
+    week, life = 7 * 86400, 600 + 3600
+    assert deadlines(kit.account)[handle.id] == pytest.approx(time.time() + week + life, abs=30)
+    kit.account.capacity(None, None, True)
+    lab.until_stored(handle, "1", tmp_path / "look")
+    first = deadlines(kit.account)[handle.id]
+    assert first == pytest.approx(time.time() + life, abs=30)
+    kit.lose_agent(handle, rank=0)
+    until(lambda: handle.status().ranks[0].attempt == 2, 60)
+    assert deadlines(kit.account)[handle.id] > first
+    # Nobody can reach anything any more, and the time is over.
+    kit.account.advance(life + 60)
+    kit.account.wait(lambda: kit.account.instances()[-1].state == "terminated", 60)
+    assert (handle.status().state, handle.machines()) == (State.STOPPED, [])
+    assert deadlines(kit.account) == {}
+    handle.delete()

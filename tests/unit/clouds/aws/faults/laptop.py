@@ -1,0 +1,78 @@
+"""A laptop with an AWS account whose machines only say that they run: the product's own calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sojourn.clouds.aws.account import Account
+from sojourn.clouds.aws.cloud import AwsCloud
+from sojourn.core.context import Context
+from sojourn.core.ids import TaskId
+from sojourn.core.status import Status
+from sojourn.core.task import Storage, Task
+from sojourn.engine import lifecycle, observe
+from tests.simcloud.aws.account import SimAWS
+from tests.support.waiting import until
+
+ID = TaskId.for_name("faults", {})
+SCRIPT = "#!/bin/sh\necho done\n"
+
+
+class Laptop:
+    """Every verb, each as a command of its own: nothing is remembered but the SDK's clients."""
+
+    def __init__(self, sim: SimAWS) -> None:
+        self.sim = sim
+        self.id = ID
+        self.account = Account()
+        self.workdir = ""
+        self.events: list[Any] = []
+
+    @property
+    def cloud(self) -> AwsCloud:
+        return AwsCloud(self.account)
+
+    @property
+    def ctx(self) -> Context:
+        return Context(self.events.append)
+
+    def task(self, **more: Any) -> Task:
+        storage = Storage(workdir=self.workdir, output="output" if self.workdir else "")
+        return Task(SCRIPT, cloud="aws", **{"storage": storage, **more})
+
+    def create(self, ctx: Context | None = None, **more: Any) -> None:
+        launch = lifecycle.Launch(ID, self.task(**more), {"SECRET": "of the task"})
+        lifecycle.create(ctx or self.ctx, self.cloud, launch)
+
+    def status(self) -> Status:
+        return observe.status(self.ctx, self.cloud, ID)
+
+    def stop(self) -> None:
+        lifecycle.stop(self.ctx, self.cloud, ID)
+
+    def start(self) -> None:
+        lifecycle.start(self.ctx, self.cloud, ID)
+
+    def delete(self) -> None:
+        lifecycle.delete(self.ctx, self.cloud, ID)
+
+    def exists(self) -> bool:
+        return lifecycle.exists(self.ctx, self.cloud, ID)
+
+    def calls_of(self, verb: Callable[[], object]) -> list[str]:
+        """The calls that a verb makes, by name."""
+        self.sim.calls.clear()
+        verb()
+        return [call.name for call in self.sim.calls]
+
+    def has_all(self) -> bool:
+        """Whether everything that a task has is there, and a machine comes soon."""
+        if self.cloud.scaler(ID).wanted(self.ctx) != 1:
+            return False
+        until(lambda: any(line.startswith("instance") for line in self.sim.inventory()))
+        kinds = {line.split()[0] for line in self.sim.inventory()}
+        return kinds >= {
+            *("bucket", "group", "key", "launch", "object"),
+            *("policy", "profile", "role", "scheduled", "security"),
+        }

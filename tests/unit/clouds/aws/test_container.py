@@ -1,0 +1,171 @@
+"""Tasks in a bucket of the user's: their things come and go, and nothing else is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sojourn
+from sojourn.clouds.aws.locate import parse_container
+from sojourn.core.errors import Conflict, InvalidInput, NotFound
+from sojourn.core.task import Storage, Task
+from tests.simcloud.aws import backends
+from tests.simcloud.aws.account import SimAWS
+
+
+@pytest.fixture
+def bucket(laptop: SimAWS) -> str:
+    """In another region than tasks, with a file of the user's."""
+    backends.s3().create_bucket("shared", "eu-north-1")
+    backends.s3().put_object("shared", "mine/file", b"mine")
+    return "shared"
+
+
+def _created(container: str) -> sojourn.Handle:
+    return sojourn.create(Task("#!/bin/sh\n", cloud="aws", storage=Storage(container=container)))
+
+
+def _keys() -> set[str]:
+    return set(backends.s3().buckets["shared"].keys)
+
+
+@pytest.fixture
+def empty_at_the_end(laptop: SimAWS, bucket: str) -> Any:
+    yield
+    assert laptop.inventory() == ["bucket shared", "object shared/mine/file"]
+
+
+@pytest.mark.parametrize(
+    ("text", "bucket", "folder"),
+    [
+        ("name", "name", None),
+        ("name/", "name", ""),
+        ("name/path", "name", "path"),
+        ("name/a/b=1/", "name", "a/b=1"),
+    ],
+)
+def test_containers_are_named_as_the_old_provider_did(
+    text: str, bucket: str, folder: str | None
+) -> None:
+    assert parse_container(text) == (bucket, folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3://name",
+        "Name",
+        "na",
+        "name/../other",
+        "name/a//x",
+        "name/a*",
+        "name/ä",
+        "name/" + 260 * "x",
+    ],
+)
+def test_what_is_no_container_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_container(text)
+    assert caught.value.path == "storage.container"
+
+
+@pytest.mark.parametrize(
+    ("container", "prefix"), [("shared", "{id}/"), ("shared/a/b", "a/b/"), ("shared/", "")]
+)
+@pytest.mark.usefixtures("empty_at_the_end")
+def test_a_task_has_its_place_in_the_bucket_and_leaves_the_rest_alone(
+    container: str, prefix: str
+) -> None:
+    handle = _created(container)
+    inside = prefix.format(id=handle.id)
+    assert f"{inside}task.json" in _keys()
+    assert all(key.startswith(inside) for key in _keys() - {"mine/file"})
+    assert [found.id for found in sojourn.list_tasks()] == [handle.id]
+    assert sojourn.get(handle.id).task().storage.container == container
+    sojourn.get(handle.id).delete()
+    assert sojourn.list_tasks() == []
+
+
+@pytest.mark.usefixtures("empty_at_the_end")
+def test_two_tasks_in_one_bucket_do_not_see_each_other() -> None:
+    one, two = _created("shared"), _created("shared")
+    assert {found.id for found in sojourn.list_tasks()} == {one.id, two.id}
+    one.delete()
+    assert [found.id for found in sojourn.list_tasks()] == [two.id]
+    assert f"{two.id}/task.json" in _keys()
+    two.delete()
+
+
+@pytest.mark.usefixtures("empty_at_the_end")
+def test_two_tasks_cannot_have_the_same_path() -> None:
+    one = _created("shared/path")
+    before = _keys()
+    with pytest.raises(Conflict, match=one.id):
+        _created("shared/path")
+    assert _keys() == before
+    one.delete()
+
+
+def test_a_path_where_something_else_is_is_refused(laptop: SimAWS, bucket: str) -> None:
+    backends.s3().put_object("shared", "used/logs/mine", b"mine")
+    before = laptop.inventory()
+    with pytest.raises(Conflict, match="used/logs/"):
+        _created("shared/used")
+    assert laptop.inventory() == before
+
+
+@pytest.mark.usefixtures("empty_at_the_end")
+def test_a_deletion_that_breaks_off_can_be_repeated(laptop: SimAWS) -> None:
+    handle = _created("shared")
+    laptop.fail("s3:DeleteObjects", code="AccessDenied", status=403, times=1)
+    with pytest.raises(sojourn.SojournError):
+        handle.delete()
+    assert [found.id for found in sojourn.list_tasks()] == [handle.id]
+    sojourn.get(handle.id).delete()
+
+
+@pytest.mark.usefixtures("empty_at_the_end")
+def test_a_task_in_a_region_where_nobody_looks_first_is_found_by_its_id() -> None:
+    task = Task(
+        "#!/bin/sh\n", cloud="aws", region="ap-south-1", storage=Storage(container="shared")
+    )
+    handle = sojourn.create(task)
+    sojourn.get(handle.id, cloud="aws").delete()
+    with pytest.raises(NotFound):
+        sojourn.get(handle.id, cloud="aws").delete()
+
+
+def test_a_bucket_that_is_missing_is_told_before_anything_is_made(laptop: SimAWS) -> None:
+    with pytest.raises(InvalidInput, match="there is no bucket missing") as caught:
+        _created("missing")
+    assert caught.value.path == "storage.container"
+    assert laptop.inventory() == []
+
+
+def test_a_bucket_of_somebody_else_is_refused(laptop: SimAWS) -> None:
+    laptop.foreign_bucket("theirs")
+    with pytest.raises(InvalidInput, match="not yours") as caught:
+        _created("theirs/x")
+    assert caught.value.path == "storage.container"
+    assert laptop.inventory() == []
+
+
+def test_options_that_nobody_knows_are_refused(laptop: SimAWS, bucket: str) -> None:
+    storage = Storage(container="shared", container_opts={"account": "x", "key": "y"})
+    with pytest.raises(InvalidInput, match="account, key") as caught:
+        sojourn.create(Task("#!/bin/sh\n", cloud="aws", storage=storage))
+    assert caught.value.path == "storage.container_opts"
+
+
+def test_a_profile_of_the_users_is_used_and_left_alone(laptop: SimAWS) -> None:
+    iam = backends.iam()
+    iam.create_role("mine", "{}", "/", None, "", [], 3600)
+    profile = iam.create_instance_profile("mine", "/", ["mine"])
+    before = laptop.inventory()
+    handle = sojourn.create(
+        Task("#!/bin/sh\n", cloud="aws", permission_set=profile.arn, storage=Storage())
+    )
+    assert not any(line.startswith(("role tpi", "profile tpi")) for line in laptop.inventory())
+    sojourn.get(handle.id).delete()
+    assert laptop.inventory() == before

@@ -1,0 +1,118 @@
+"""Which image and which machines a task gets, and what is said where there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sojourn.clouds.aws.account import Account
+from sojourn.clouds.aws.machines import Offer, Offers
+from sojourn.core.errors import InvalidInput, NotFound, SojournError
+from sojourn.core.task import Task
+from tests.simcloud.aws import backends
+from tests.simcloud.aws.account import SimAWS
+from tests.simcloud.aws_user import User
+
+_UBUNTU = "ubuntu/images/hvm-ssd*/ubuntu-jammy-22.04-*-server-*"
+
+
+def _found(**more: Any) -> Offer:
+    return Offers(Account()).find(Task("#!/bin/sh\n", cloud="aws", **more))
+
+
+def _refused(**more: Any) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
+        _found(**more)
+    return caught.value
+
+
+def _name_of(offer: Offer) -> str:
+    return str(backends.ec2(offer.region).amis[offer.image.id].name)
+
+
+def test_ubuntu_is_the_newest_of_its_name(laptop: SimAWS) -> None:
+    assert _name_of(_found()).endswith("ubuntu-noble-24.04-amd64-server-20250305")
+
+
+def test_an_image_by_its_own_name_is_the_newest_of_those_that_match(laptop: SimAWS) -> None:
+    found = _found(image=f"ubuntu@099720109477:x86_64:{_UBUNTU}")
+    assert _name_of(found).endswith("jammy-22.04-amd64-server-20250305")
+    assert len(found.image.pythons) > 1
+
+
+def test_images_of_any_owner(laptop: SimAWS) -> None:
+    assert "jammy" in _name_of(_found(image=f"ubuntu@*:x86_64:{_UBUNTU}"))
+
+
+@pytest.mark.parametrize("image", ["ubuntu", f"ubuntu@099720109477:*:{_UBUNTU}"])
+def test_arm_machines_get_arm_images(laptop: SimAWS, image: str) -> None:
+    found = _found(machine="m6g.large", image=image)
+    assert found.image.architecture == "arm64"
+    assert "-arm64-" in _name_of(found)
+
+
+@pytest.mark.parametrize(("machine", "other"), [("m6g.large", "x86_64"), ("m5.large", "arm64")])
+def test_an_image_of_another_architecture_is_refused(
+    laptop: SimAWS, machine: str, other: str
+) -> None:
+    error = _refused(machine=machine, image=f"ubuntu@*:{other}:{_UBUNTU}")
+    assert error.path == "image"
+    assert f"is for {other}, and {machine} is" in error.message
+
+
+def test_an_image_that_nobody_has_is_refused(laptop: SimAWS) -> None:
+    error = _refused(image="ubuntu@099720109477:x86_64:nothing-*")
+    assert error.path == "image"
+    assert "there is no image 'nothing-*' of 099720109477 for x86_64 in us-west-1" in error.message
+
+
+@pytest.mark.parametrize("machine", ["m+k80", "l+k80", "xl+k80", "p2.xlarge"])
+def test_machines_with_k80s_are_refused_with_what_to_use_instead(
+    laptop: SimAWS, machine: str
+) -> None:
+    error = _refused(machine=machine)
+    assert error.path == "machine"
+    assert "AWS withdraws K80s, use m+t4 or another such as g5.xlarge" in error.message
+
+
+@pytest.mark.parametrize("machine", ["m5.gigantic", "none.large"])
+def test_a_type_that_is_nowhere_is_refused(laptop: SimAWS, machine: str) -> None:
+    error = _refused(machine=machine)
+    assert (error.path, error.message) == ("machine", f"machine: us-west-1 has no {machine}")
+
+
+def test_a_region_that_there_is_not_is_refused(laptop: SimAWS) -> None:
+    error = _refused(region="us-moon-1")
+    assert error.path == "region"
+    assert "us-moon-1" in error.message
+
+
+def test_a_region_without_a_default_network_is_told_with_what_makes_one(
+    laptop: SimAWS, user: User
+) -> None:
+    ec2 = backends.ec2("us-west-1")
+    for vpc in list(ec2.vpcs.values()):
+        vpc.is_default = "false"
+    with pytest.raises(NotFound) as caught:
+        _found()
+    assert "aws ec2 create-default-vpc --region us-west-1" in caught.value.hint
+
+
+def test_machines_go_to_zones_that_have_their_type(laptop: SimAWS) -> None:
+    offer = _found(region="us-east-1", machine="m+t4")
+    ec2 = backends.ec2("us-east-1")
+    zones = {ec2.get_subnet(subnet).availability_zone for subnet in offer.subnets}
+    assert zones
+    assert len(zones) == len(offer.subnets)
+    assert "us-east-1e" not in zones  # which has none of them
+
+
+def test_all_generic_types_that_aws_still_has_can_be_had_somewhere(laptop: SimAWS) -> None:
+    refused = set()
+    for machine in ("s", "m", "l", "xl", "m+t4"):
+        try:
+            _found(machine=machine)
+        except SojournError:
+            refused.add(machine)
+    assert refused == set()
