@@ -28,7 +28,7 @@ _LONGEST = 256  # characters, as many as a tag takes
 _CONTAINER = re.compile(
     r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
 )
-_PAGE = 1000  # buckets
+_PAGE = 1000  # buckets, or roles
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Places:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._known: dict[TaskId, Place] = {}
+        self._of_users: dict[str, str] = {}  # regions of the user's buckets
 
     def of(self, id: TaskId, task: Task | None) -> Place:
         """Where a task is or will be. Nowhere: raises NotFound."""
@@ -98,7 +99,9 @@ class Places:
     def _bucket_of_user(self, bucket: str) -> str:
         """The region of it."""
         try:
-            return self._bucket_region(bucket)
+            if bucket not in self._of_users:
+                self._of_users[bucket] = self._bucket_region(bucket)
+            return self._of_users[bucket]
         except NotFound as error:
             raise InvalidInput(
                 "storage.container", f"there is no bucket {bucket}; make it first"
@@ -147,10 +150,7 @@ class Places:
             with suppress(InvalidInput):  # it is no task's
                 where = bucket["BucketRegion"]
                 found[TaskId.parse(bucket["Name"])] = Place(where, bucket["Name"], "", where)
-        for id in self._contained():  # noqa: A001
-            if id not in found:
-                with suppress(InvalidInput, NotFound):  # its bucket is gone, or it is
-                    found[id] = self._found(id)
+        self._add_contained(found)
         self._known.update(found)
         return found
 
@@ -162,22 +162,47 @@ class Places:
         ):
             yield from page.get("Buckets", ())
 
-    def _contained(self) -> Iterator[TaskId]:
-        """Tasks that have a role, wherever they are, or a security group in the user's region.
+    def _add_contained(self, found: dict[TaskId, Place]) -> None:
+        """Add tasks in buckets of the user's, which have a role, or a group in the user's region.
 
         Only one with a role of the user, in a bucket of the user, in another region has neither.
         """
-        for page in self._account.pages(
-            "roles", "iam", _ANYWHERE, "list_roles", PathPrefix=tags.ROLE_PATH
-        ):
-            for role in page["Roles"]:
-                with suppress(InvalidInput):  # it is no task's
-                    yield TaskId.parse(role["RoleName"])
+        named = self._with_roles()
+        others = None if named is None else named - found.keys()
         own = self._account.session.region_name
-        filters = [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
-        for _, group in self._tagged([own] if own else [], filters):
-            with suppress(InvalidInput):
-                yield TaskId.parse(_tag(group, tags.ID))
+        regions = [own] if own else []
+        if others is None or others:
+            regions = self.regions()
+        for where, group in self._tagged(
+            regions, [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
+        ):
+            with suppress(InvalidInput):  # it is no task's, or its bucket is gone
+                id = TaskId.parse(_tag(group, tags.ID))  # noqa: A001
+                if id not in found:
+                    found[id] = self._in_container(id, where, _tag(group, tags.CONTAINER))
+        for id in sorted((others or set()) - found.keys()):  # noqa: A001
+            with suppress(InvalidInput, NotFound):  # its bucket is gone, or it is
+                found[id] = self._found(id)
+
+    def _with_roles(self) -> set[TaskId] | None:
+        """All that have a role of ours, wherever they are; None: we may not know."""
+        paging = {"PageSize": _PAGE}
+        found = set()
+        try:
+            for page in self._account.pages(
+                "roles",
+                "iam",
+                _ANYWHERE,
+                "list_roles",
+                PathPrefix=tags.ROLE_PATH,
+                PaginationConfig=paging,
+            ):
+                for role in page["Roles"]:
+                    with suppress(InvalidInput):  # it is no task's
+                        found.add(TaskId.parse(role["RoleName"]))
+        except AuthError:
+            return None
+        return found
 
     def _tagged(
         self, regions: Sequence[str], filters: list[dict[str, Any]]

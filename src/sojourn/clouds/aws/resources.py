@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -165,7 +166,8 @@ class Bucket(_Made):
 class Folder(_Made):
     """Our things in a bucket that the user has. Beside them may be others: these are left alone.
 
-    A tag of the security group tells where they are, so it comes first and goes last.
+    A tag of the security group tells where they are, and the role, which is in no region, that they
+    are anywhere. So both come first and go last.
     """
 
     stage = 0
@@ -174,6 +176,7 @@ class Folder(_Made):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self._sign = SecurityGroup(site)
+        self._role = Role(site)
 
     @property
     def title(self) -> str:
@@ -185,7 +188,10 @@ class Folder(_Made):
     def create(self, ctx: Context) -> None:
         self._refuse_others()
         self._sign.create(ctx)
+        if not self._site.wanted.permission_set:
+            self._role.begin()
         if not self._site.store().put_new(_OWNER, self._site.name.encode()):
+            self._role.end()
             self._sign.remove(ctx)
             self._refuse_others()
 
@@ -204,6 +210,7 @@ class Folder(_Made):
                 # What tells that it is ours goes last.
                 for path in sorted(self._ours(), key=lambda path: path.endswith(_OWNERS)):
                     _empty(ctx, self._site, path)
+            self._role.end()
             self._sign.remove(ctx)
         except NotFound:
             pass
@@ -334,16 +341,25 @@ class Role(_Made):
                 continue
         return found
 
-    def create(self, ctx: Context) -> None:
-        name, marks = self._site.name, tags.to_list(self._site.tags)
+    def begin(self) -> None:
+        """Make the role alone, which allows nothing yet."""
         self._unless_there(
             "create_role",
-            RoleName=name,
+            RoleName=self._site.name,
             Path=tags.ROLE_PATH,
             AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
             Description="Machines of a Sojourn task",
-            Tags=marks,
+            Tags=tags.to_list(self._site.tags),
         )
+
+    def end(self) -> None:
+        """Remove the role, once it is alone; absent: nothing."""
+        with suppress(NotFound):
+            self._call("delete_role", RoleName=self._site.name)
+
+    def create(self, ctx: Context) -> None:
+        name, marks = self._site.name, tags.to_list(self._site.tags)
+        self.begin()
         allowed = json.dumps(policy.machine_policy(self._site.id, self._site.place))
         given = {"RoleName": name, "PolicyName": _POLICY, "PolicyDocument": allowed}
         _until_known(ctx, lambda: self._call("put_role_policy", **given))
@@ -368,12 +384,18 @@ class Role(_Made):
             ),
             ("delete_instance_profile", {"InstanceProfileName": name}),
             ("delete_role_policy", {"RoleName": name, "PolicyName": _POLICY}),
-            ("delete_role", {"RoleName": name}),
         ):
-            try:
+            with suppress(NotFound):
                 self._call(operation, **arguments)
-            except NotFound:
-                continue
+        if not self._is_sign():
+            self.end()
+
+    def _is_sign(self) -> bool:
+        """Whether it tells that there is a task in a bucket of the user's; then it goes with it."""
+        try:
+            return self._site.place.contained
+        except NotFound:
+            return False
 
     def _unless_there(self, operation: str, **arguments: Any) -> None:
         with ignoring("EntityAlreadyExists"):
