@@ -122,6 +122,10 @@ class User:
         self.iam.add_role_to_instance_profile(InstanceProfileName="a-profile", RoleName="a-role")
         return "a-profile"
 
+    def make_role(self, name: str) -> None:
+        """As tasks have them."""
+        self.iam.create_role(RoleName=name, Path="/sojourn/", AssumeRolePolicyDocument=TRUST)
+
     def make_template(self, user_data: bytes = b"", *, spot: bool = False, **more: Any) -> str:
         data: dict[str, Any] = {
             "ImageId": self.image(),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
@@ -26,12 +24,11 @@ __all__ = ["Place", "Places", "parse_container"]
 
 _ANYWHERE = "us-east-1"  # whose S3 knows all buckets
 _AT_ONCE = 8  # regions
-_MISSING_FOR = 2.0  # seconds
 _LONGEST = 256  # characters, as many as a tag takes
 _CONTAINER = re.compile(
     r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
 )
-_PAGE = 1000  # buckets
+_PAGE = 1000  # buckets, or roles
 
 
 @dataclass(frozen=True)
@@ -67,26 +64,13 @@ class Places:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._known: dict[TaskId, Place] = {}
-        self._missing: dict[TaskId, tuple[float, NotFound | None]] = {}
-        self._lock = threading.Lock()
+        self._of_users: dict[str, str] = {}  # regions of the user's buckets
 
     def of(self, id: TaskId, task: Task | None) -> Place:
         """Where a task is or will be. Nowhere: raises NotFound."""
-        with self._lock:  # all resources of a task ask at once
-            if id not in self._known:
-                self._known[id] = self._planned(id, task) if task else self._looked_for(id)
-            return self._known[id]
-
-    def _looked_for(self, id: TaskId) -> Place:
-        """To look everywhere takes a while: what was just not found is not looked for again."""
-        since, error = self._missing.get(id, (0.0, None))
-        if error and time.monotonic() - since < _MISSING_FOR:
-            raise error
-        try:
-            return self._found(id)
-        except NotFound as missing:
-            self._missing[id] = (time.monotonic(), missing)
-            raise
+        if id not in self._known:
+            self._known[id] = self._planned(id, task) if task else self._found(id)
+        return self._known[id]
 
     def forget(self, id: TaskId) -> None:
         """It is gone, or going."""
@@ -115,7 +99,9 @@ class Places:
     def _bucket_of_user(self, bucket: str) -> str:
         """The region of it."""
         try:
-            return self._bucket_region(bucket)
+            if bucket not in self._of_users:
+                self._of_users[bucket] = self._bucket_region(bucket)
+            return self._of_users[bucket]
         except NotFound as error:
             raise InvalidInput(
                 "storage.container", f"there is no bucket {bucket}; make it first"
@@ -164,10 +150,7 @@ class Places:
             with suppress(InvalidInput):  # it is no task's
                 where = bucket["BucketRegion"]
                 found[TaskId.parse(bucket["Name"])] = Place(where, bucket["Name"], "", where)
-        for id in self._contained():  # noqa: A001
-            if id not in found:
-                with suppress(InvalidInput, NotFound):  # its bucket is gone, or it is
-                    found[id] = self._found(id)
+        self._add_contained(found)
         self._known.update(found)
         return found
 
@@ -179,20 +162,47 @@ class Places:
         ):
             yield from page.get("Buckets", ())
 
-    def _contained(self) -> Iterator[TaskId]:
-        """Tasks that have a role, wherever they are, or a security group in the user's region.
+    def _add_contained(self, found: dict[TaskId, Place]) -> None:
+        """Add tasks in buckets of the user's, which have a role, or a group in the user's region.
 
         Only one with a role of the user, in a bucket of the user, in another region has neither.
         """
-        with suppress(AuthError):  # then not
-            for page in self._account.pages(
-                "roles", "iam", _ANYWHERE, "list_roles", PathPrefix=tags.ROLE_PATH
-            ):
-                yield from _ids(role["RoleName"] for role in page["Roles"])
+        named = self._with_roles()
+        others = None if named is None else named - found.keys()
         own = self._account.session.region_name
-        filters = [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
-        tagged = self._tagged([own] if own else [], filters)
-        yield from _ids(_tag(group, tags.ID) for _, group in tagged)
+        regions = [own] if own else []
+        if others is None or others:
+            regions = self.regions()
+        for where, group in self._tagged(
+            regions, [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
+        ):
+            with suppress(InvalidInput):  # it is no task's, or its bucket is gone
+                id = TaskId.parse(_tag(group, tags.ID))  # noqa: A001
+                if id not in found:
+                    found[id] = self._in_container(id, where, _tag(group, tags.CONTAINER))
+        for id in sorted((others or set()) - found.keys()):  # noqa: A001
+            with suppress(InvalidInput, NotFound):  # its bucket is gone, or it is
+                found[id] = self._found(id)
+
+    def _with_roles(self) -> set[TaskId] | None:
+        """All that have a role of ours, wherever they are; None: we may not know."""
+        paging = {"PageSize": _PAGE}
+        found = set()
+        try:
+            for page in self._account.pages(
+                "roles",
+                "iam",
+                _ANYWHERE,
+                "list_roles",
+                PathPrefix=tags.ROLE_PATH,
+                PaginationConfig=paging,
+            ):
+                for role in page["Roles"]:
+                    with suppress(InvalidInput):  # it is no task's
+                        found.add(TaskId.parse(role["RoleName"]))
+        except AuthError:
+            return None
+        return found
 
     def _tagged(
         self, regions: Sequence[str], filters: list[dict[str, Any]]
@@ -217,12 +227,6 @@ class Places:
         )
         headers = answer["ResponseMetadata"]["HTTPHeaders"]
         return str(answer.get("BucketRegion") or headers.get("x-amz-bucket-region", _ANYWHERE))
-
-
-def _ids(names: Iterable[str]) -> Iterator[TaskId]:
-    for name in names:
-        with suppress(InvalidInput):  # it is no task's
-            yield TaskId.parse(name)
 
 
 def _tag(found: Any, key: str) -> str:

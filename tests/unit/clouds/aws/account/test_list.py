@@ -16,7 +16,7 @@ from sojourn.core.ids import TaskId
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import State, Status
 from tests.simcloud.aws.account import SimAWS
-from tests.simcloud.aws_user import User
+from tests.simcloud.aws_user import User, allow
 from tests.support.waiting import until
 
 _ENDED = {"sojourn:marked": "yes", "sojourn:rank:0": "succeeded 1 0"}
@@ -34,7 +34,8 @@ def test_listing_200_tasks_takes_at_most_5_calls(laptop: SimAWS, user: User) -> 
     user.make_template()
     kinds = [_ENDED] * 100 + [_FAILED] * 50 + [_STOPPED] * 50
     for number, tags in enumerate(kinds):
-        user.make_task(f"task-{number}", tags)
+        task = user.make_task(f"task-{number}", tags)
+        user.make_role(str(task))
     laptop.calls.clear()
 
     seen = api.overview()
@@ -133,6 +134,36 @@ def test_tasks_of_several_regions_are_asked_where_they_are(laptop: SimAWS, user:
         ("DescribeAutoScalingGroups", "eu-west-1"),
         ("DescribeAutoScalingGroups", "us-west-1"),
     ]
+
+
+def test_tasks_in_one_bucket_of_the_user_are_found_together(laptop: SimAWS, user: User) -> None:
+    user.make_bucket("a-bucket")
+    storage = sojourn.Storage(container="a-bucket")
+    handles = [
+        sojourn.create(sojourn.Task("#!/bin/sh\ntrue", cloud="aws", name=name, storage=storage))
+        for name in ("one", "two", "three")
+    ]
+    laptop.calls.clear()
+    seen = api.overview()
+    names = Counter(call.name for call in laptop.calls)
+    for handle in handles:
+        handle.delete(fetch=False)
+    user.remove_bucket("a-bucket")
+    assert sorted(handle.id for handle, _ in seen) == sorted(handle.id for handle in handles)
+    assert names["s3:HeadBucket"] <= 2  # in its own region, too
+    assert names["ec2:DescribeSecurityGroups"] == 4  # regions
+    assert names["autoscaling:DescribeAutoScalingGroups"] == 1
+
+
+def test_who_may_not_list_roles_still_sees_tasks(
+    laptop: SimAWS, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user.make_template()
+    user.make_task("a", _ENDED)
+    policy = allow("s3:*", "autoscaling:*", "ec2:Describe*")
+    for name, value in laptop.user(policy).items():
+        monkeypatch.setenv(name, value)
+    assert [status.state for _, status in api.overview()] == [State.SUCCEEDED]
 
 
 def test_a_bucket_whose_name_only_looks_like_an_id_is_no_task(laptop: SimAWS, user: User) -> None:
