@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ __all__ = ["Place", "Places", "parse_container"]
 
 _ANYWHERE = "us-east-1"  # whose S3 knows all buckets
 _AT_ONCE = 8  # regions
+_MISSING_FOR = 2.0  # seconds
 _LONGEST = 256  # characters, as many as a tag takes
 _CONTAINER = re.compile(
     r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
@@ -64,13 +67,27 @@ class Places:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._known: dict[TaskId, Place] = {}
+        self._missing: dict[TaskId, tuple[float, NotFound | None]] = {}
+        self._lock = threading.Lock()
         self._of_users: dict[str, str] = {}  # regions of the user's buckets
 
     def of(self, id: TaskId, task: Task | None) -> Place:
         """Where a task is or will be. Nowhere: raises NotFound."""
-        if id not in self._known:
-            self._known[id] = self._planned(id, task) if task else self._found(id)
-        return self._known[id]
+        with self._lock:  # all resources of a task ask at once
+            if id not in self._known:
+                self._known[id] = self._planned(id, task) if task else self._looked_for(id)
+            return self._known[id]
+
+    def _looked_for(self, id: TaskId) -> Place:
+        """To look everywhere takes a while: what was just not found is not looked for again."""
+        since, error = self._missing.get(id, (0.0, None))
+        if error and time.monotonic() - since < _MISSING_FOR:
+            raise error
+        try:
+            return self._found(id)
+        except NotFound as missing:
+            self._missing[id] = (time.monotonic(), missing)
+            raise
 
     def forget(self, id: TaskId) -> None:
         """It is gone, or going."""
