@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sojourn import Handle, State
-from sojourn.clouds.aws import scaler, userdata
+from sojourn.clouds.aws import template, userdata
 from tests.contract.clouds.aws_kit import AwsKit
 from tests.contract.clouds.lab import Lab
 from tests.simcloud.aws import backends
@@ -60,7 +60,7 @@ def test_an_image_without_a_python_for_the_agent(
 def test_an_agent_that_cannot_be_fetched_for_long(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scaler, "_BOOT_WITHIN", 2.0)
+    monkeypatch.setattr(template, "_BOOT_WITHIN", 2.0)
     kit.account.fail("s3:GetObject", who="*assumed-role*", code="AccessDenied", status=403, times=9)
     handle = lab.create("true")
     assert ends(kit, handle).endswith("cannot be fetched: HTTP Error 403: Forbidden")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sojourn import Handle
-from sojourn.clouds.aws import machines, scaler
+from sojourn.clouds.aws import machines, template
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.machines import python
@@ -32,7 +32,7 @@ class AwsKit:
         host = self._open.enter_context(Host())
         self.account = self._open.enter_context(SimAWS(host))
         # Nobody wants to wait for a minute until a machine that was lost counts as lost.
-        self._patched.setattr(scaler, "_TTL", 4.0)
+        self._patched.setattr(template, "_TTL", 4.0)
         # The machines have the Python of this computer, whatever image they are started from.
         generic = replace(machines._GENERIC["ubuntu"], pythons=(_python_of_machines(),))
         self._patched.setitem(machines._GENERIC, "ubuntu", generic)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.resources import Site
+    from sojourn.clouds.aws.site import Site
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
@@ -50,12 +50,13 @@ class AwsCloud:
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources
-        from sojourn.clouds.aws.scaler import LaunchTemplate
+        from sojourn.clouds.aws.stores import StoreOf
+        from sojourn.clouds.aws.template import LaunchTemplate
 
         site = self._site(id, task)
         role = () if task is not None and task.permission_set else (resources.Role(site),)
         return (
-            resources.StoreOf(site),
+            StoreOf(site),
             *role,
             resources.SecurityGroup(site),
             resources.KeyPair(site),
@@ -86,6 +87,6 @@ class AwsCloud:
         return states(ctx, self._account, self._places, ids)
 
     def _site(self, id: TaskId, task: Task | None) -> Site:
-        from sojourn.clouds.aws.resources import Site
+        from sojourn.clouds.aws.site import Site
 
         return Site(self._account, self._places, self._offers, id, task)

@@ -1,21 +1,17 @@
-"""The auto-scaling group of a task, and the template of its machines."""
+"""The auto-scaling group of a task."""
 
 from __future__ import annotations
 
-import base64
-import math
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-from sojourn.clouds.aws import glance, tags
-from sojourn.clouds.aws.errors import code_of, ignoring
+from sojourn.clouds.aws import glance
+from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
-from sojourn.clouds.aws.resources import BOOT, SecurityGroup, _Made
-from sojourn.clouds.aws.store import options_for_machines, url_of
-from sojourn.clouds.aws.userdata import LONGEST, user_data
+from sojourn.clouds.aws.site import BOOT, Made
+from sojourn.clouds.aws.template import DEADLINE, time_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Machine
@@ -26,122 +22,16 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import KeyPair
     from sojourn.core.task import Task
 
-__all__ = ["AwsScaler", "LaunchTemplate"]
+__all__ = ["AwsScaler"]
 
 PROBLEMS = f"{BOOT}problems/"
-_TTL = 60.0  # seconds of silence after which a machine counts as lost
-_GRACE = 30.0
-_STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
-_DEADLINE = "deadline"
-_BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
 
 
-class LaunchTemplate(_Made):
-    """How a machine of this task is made."""
-
-    stage = 2
-    kind = "launch template"
-
-    def _find(self) -> bool:
-        named = [{"Name": "launch-template-name", "Values": [self._site.name]}]
-        return bool(self._call("describe_launch_templates", Filters=named)["LaunchTemplates"])
-
-    def create(self, ctx: Context) -> None:
-        if self._find():
-            return
-        with ignoring("InvalidLaunchTemplateName.AlreadyExistsException"):
-            self._call(
-                "create_launch_template",
-                LaunchTemplateName=self._site.name,
-                LaunchTemplateData=self._data(),
-                TagSpecifications=self._tagged("launch-template"),
-            )
-
-    def delete(self, ctx: Context) -> None:
-        with suppress(NotFound):
-            if self._find():  # who may delete ours only may not even ask for what is not there
-                self._call("delete_launch_template", LaunchTemplateName=self._site.name)
-
-    def _data(self) -> dict[str, Any]:
-        site, offer = self._site, self._site.offer
-        data: dict[str, Any] = {
-            "ImageId": offer.image.id,
-            "InstanceType": offer.type,
-            "KeyName": site.name,
-            "SecurityGroupIds": [SecurityGroup(site).group()],
-            "IamInstanceProfile": self._profile(),
-            "UserData": self._user_data(),
-            "InstanceInitiatedShutdownBehavior": "terminate",
-            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-            "TagSpecifications": [
-                {"ResourceType": kind, "Tags": tags.to_list(site.tags)}
-                for kind in ("instance", "volume")
-            ],
-        }
-        if site.wanted.disk_size > 0:
-            disk = {"VolumeSize": site.wanted.disk_size, "VolumeType": "gp3", "Encrypted": True}
-            disk["DeleteOnTermination"] = True
-            data["BlockDeviceMappings"] = [{"DeviceName": offer.image.root_device, "Ebs": disk}]
-        if site.wanted.spot >= 0:
-            market: dict[str, Any] = {"SpotInstanceType": "one-time"}
-            if site.wanted.spot > 0:
-                market["MaxPrice"] = str(site.wanted.spot)
-            data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
-        return data
-
-    def _profile(self) -> dict[str, str]:
-        given = self._site.wanted.permission_set
-        return {"Arn": given} if given else {"Name": self._site.name}
-
-    def _user_data(self) -> str:
-        site, place = self._site, self._site.place
-        settings = {
-            "id": site.name,
-            "region": place.region,
-            "bucket_region": place.bucket_region,
-            "boot": self._boot_url(),
-            "problems": self._boot_url() + "problems/",
-            "store": url_of(place),
-            "store_options": options_for_machines(site.account, place),
-            "autoscaling": self._endpoint("autoscaling"),
-            "minutes": _time_of(site.wanted.timeout) // timedelta(minutes=1),
-            "marks": glance.can_mark(site.wanted),
-            "deadline": _DEADLINE,
-            "ttl": _TTL,
-            "grace": _GRACE,
-            "patience": _BOOT_WITHIN,
-        }
-        text = user_data(settings).encode()
-        if len(text) > LONGEST:
-            raise InvalidInput("script", "the machine's first script is too long for AWS")
-        return base64.b64encode(text).decode()
-
-    def _boot_url(self) -> str:
-        place = self._site.place
-        inside = quote(f"{place.folder}/{BOOT}" if place.folder else BOOT)
-        endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
-        if "endpoint" in options_for_machines(self._site.account, place):
-            return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"
-        return f"https://{place.bucket}.s3.{place.bucket_region}.amazonaws.com/{inside}"
-
-    def _endpoint(self, service: str) -> str:
-        client = self._site.account.client(service, self._site.place.region)
-        return str(client.meta.endpoint_url).rstrip("/") + "/"
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._site.call(self.title, "ec2", operation, **arguments)
-
-
-def _time_of(timeout: int) -> timedelta:
-    """How long a machine may live."""
-    return timedelta(minutes=math.ceil(timeout / 60)) + _STORING
-
-
-class AwsScaler(_Made):
+class AwsScaler(Made):
     """The group. AWS keeps its machines alive; a scheduled action ends it whatever happens."""
 
     stage = 3
@@ -252,8 +142,8 @@ class AwsScaler(_Made):
         self._call(
             "put_scheduled_update_group_action",
             AutoScalingGroupName=self._site.name,
-            ScheduledActionName=_DEADLINE,
-            StartTime=datetime.now(timezone.utc) + _FIRST_WITHIN + _time_of(timeout),
+            ScheduledActionName=DEADLINE,
+            StartTime=datetime.now(timezone.utc) + _FIRST_WITHIN + time_of(timeout),
             DesiredCapacity=0,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sojourn.clouds.aws import account, resources
+from sojourn.clouds.aws import account, stores
 from sojourn.core.errors import AuthError, Cancelled, Conflict, SojournError, Transient
 from sojourn.core.task import Storage
 from tests.simcloud.aws.account import SimAWS
@@ -134,7 +134,7 @@ def test_a_bucket_with_many_objects_is_emptied_page_by_page(
     laptop: Laptop, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop.create()
-    monkeypatch.setattr(resources, "_PATIENCE", 0.0)  # which is not for emptying
+    monkeypatch.setattr(stores, "_PATIENCE", 0.0)  # which is not for emptying
     for number in range(1100):
         user.s3.put_object(Bucket=NAME, Key=f"many/{number}", Body=b"")
     calls = laptop.calls_of(laptop.delete)

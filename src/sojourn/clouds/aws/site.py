@@ -1,0 +1,112 @@
+"""A task and where it is, and what all resources of this cloud have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.aws import store, tags
+from sojourn.core.errors import NotFound
+from sojourn.storage.store import open_store
+
+if TYPE_CHECKING:
+    from sojourn.clouds.aws.account import Account
+    from sojourn.clouds.aws.locate import Place, Places
+    from sojourn.clouds.aws.machines import Offer, Offers
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+    from sojourn.storage.store import Store
+
+__all__ = ["BOOT", "PATIENCE", "Made", "Site", "is_contained", "until_known"]
+
+PATIENCE = 120.0  # seconds until what was made is known everywhere
+BOOT = "boot/"  # what machines fetch, in the store
+
+
+@dataclass(frozen=True)
+class Site:
+    """A task and where it is; what all its resources share. `task` is None when it is unknown."""
+
+    account: Account
+    places: Places
+    offers: Offers
+    id: TaskId
+    task: Task | None
+
+    @property
+    def name(self) -> str:
+        return str(self.id)
+
+    @property
+    def place(self) -> Place:
+        """Where it is. Nowhere: raises NotFound."""
+        return self.places.of(self.id, self.task)
+
+    @property
+    def wanted(self) -> Task:
+        """The task, where it has to be known."""
+        if self.task is None:
+            raise ValueError("this verb needs the task")
+        return self.task
+
+    @property
+    def offer(self) -> Offer:
+        return self.offers.find(self.wanted)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return tags.tags_of(self.id, self.wanted)
+
+    def call(self, what: str, service: str, operation: str, **arguments: Any) -> Any:
+        """An operation in the task's region."""
+        return self.account.call(what, service, self.place.region, operation, **arguments)
+
+    def store(self) -> Store:
+        """The task's store, with the user's own credentials."""
+        return open_store(store.address(self.account, self.place))
+
+
+class Made:
+    """What resources have in common: `_find` looks for one, and what is nowhere is absent."""
+
+    stage = 1
+    kind = ""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self._site.name}"
+
+    def read(self, ctx: Context) -> bool:
+        try:
+            return self._find()
+        except NotFound:
+            return False
+
+    def _find(self) -> bool:
+        raise NotImplementedError
+
+    def _tagged(self, kind: str) -> list[dict[str, Any]]:
+        return [{"ResourceType": kind, "Tags": tags.to_list(self._site.tags)}]
+
+
+def is_contained(site: Site) -> bool:
+    """Whether its store is in a bucket of the user; of one that is nowhere, nothing is."""
+    try:
+        return site.place.contained
+    except NotFound:
+        return False
+
+
+def until_known(ctx: Context, look: Any) -> None:
+    """What was just made may be unknown elsewhere for a moment."""
+    patience = ctx.within(PATIENCE)
+    while True:
+        try:
+            look()
+            return
+        except NotFound:
+            patience.sleep(0.5)

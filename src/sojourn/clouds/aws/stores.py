@@ -1,0 +1,241 @@
+"""The store of a task: a bucket of its own, or a folder in one of the user's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.aws import tags
+from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.resources import Role, SecurityGroup
+from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, Site, until_known
+from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
+from sojourn.storage.layout import ATTEMPTS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.context import Context
+
+__all__ = ["StoreOf"]
+
+_PATIENCE = PATIENCE
+_OWNERS = "laptop/"  # beside the key's seed
+_OWNER = f"{_OWNERS}owner"
+# All that a store has at its top: what `storage.layout` names, and what is of this cloud.
+_NAMES = frozenset(
+    {
+        *(TASK, ENVIRONMENT, WORKDIR, ATTEMPTS, REPORTS, FOLLOW),
+        *("logs", "ranks", "machines", BOOT.rstrip("/"), _OWNERS.rstrip("/")),
+    }
+)
+
+
+class Bucket(Made):
+    """A bucket of the task's own."""
+
+    stage = 0
+    kind = "bucket"
+    _unknown = False  # made just now, and not known everywhere yet
+
+    def _find(self) -> bool:
+        try:
+            self._call("head_bucket")
+        except AuthError as error:
+            if self._site.task is None:
+                raise
+            raise Conflict(
+                f"There is a {self.title} that you may not look into",
+                hint="If it is somebody else's, choose another name; "
+                "if it is yours, allow s3:ListBucket: docs/aws.md has the whole policy.",
+            ) from error
+        return True
+
+    def create(self, ctx: Context) -> None:
+        region = self._site.place.region
+        arguments: dict[str, Any] = {}
+        if region != "us-east-1":
+            arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
+        with ignoring("BucketAlreadyOwnedByYou"):
+            self._call("create_bucket", **arguments)
+        self._unknown = True
+        until_known(ctx, lambda: self._call("head_bucket"))
+        self._unknown = False
+        marks = {"TagSet": tags.to_list(self._site.tags)}
+        until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks))
+
+    def delete(self, ctx: Context) -> None:
+        if not self._deleted(ctx):
+            patience = ctx.within(_PATIENCE)  # emptying alone may take as long as it takes
+            patience.sleep(1)
+            while not self._deleted(ctx):
+                patience.sleep(1)
+        self._site.places.forget(self._site.id)
+
+    def _deleted(self, ctx: Context) -> bool:
+        try:
+            _empty(ctx, self._site, "")
+            self._call("delete_bucket")
+        except Conflict:
+            return False  # somebody wrote to it meanwhile
+        except NotFound:
+            return not self._unknown
+        return True
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.call(self.title, "s3", operation, Bucket=self._site.name, **arguments)
+
+
+class Folder(Made):
+    """Our things in a bucket that the user has. Beside them may be others: these are left alone.
+
+    The role tells those who list tasks that it is there, and a tag of the security group tells
+    where: both come first and go last.
+    """
+
+    stage = 0
+    kind = "folder"
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
+        self._role = Role(site)
+        self._sign = SecurityGroup(site)
+
+    @property
+    def title(self) -> str:
+        return f"folder of {self._site.name}"
+
+    def _find(self) -> bool:
+        return self._sign.find() or self._owner() == self._site.name
+
+    def create(self, ctx: Context) -> None:
+        self._refuse_others()
+        if not self._site.wanted.permission_set:
+            self._role.make(ctx)
+        self._sign.create(ctx)
+        if not self._site.store().put_new(_OWNER, self._site.name.encode()):
+            self._remove_signs(ctx)
+            self._refuse_others()
+
+    def _remove_signs(self, ctx: Context) -> None:
+        self._role.remove()
+        self._sign.remove(ctx)
+
+    def _refuse_others(self) -> None:
+        ours, owner = self._ours(), self._owner()
+        if (ours and not owner) or owner not in ("", self._site.name):
+            there = f"the task {owner}" if owner else ", ".join(ours)
+            raise Conflict(
+                f"There is something else in the container already: {there}",
+                hint="Give another path in it as storage.container.",
+            )
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            if self._owner() == self._site.name:
+                # What tells that it is ours goes last.
+                for path in sorted(self._ours(), key=lambda path: path.endswith(_OWNERS)):
+                    _empty(ctx, self._site, path)
+            self._remove_signs(ctx)
+        except NotFound:
+            pass
+        self._site.places.forget(self._site.id)
+
+    def _owner(self) -> str:
+        """The id of the task that is there; none: empty."""
+        try:
+            return bytes(self._site.store().get(_OWNER)).decode()
+        except NotFound:
+            return ""
+
+    def _ours(self) -> list[str]:
+        """What is there by names that we use, files and folders, in any version."""
+        place = self._site.place
+        prefix = f"{place.folder}/" if place.folder else ""
+        found = set()
+        for page in self._site.account.pages(
+            self.title,
+            "s3",
+            place.bucket_region,
+            "list_object_versions",
+            Bucket=place.bucket,
+            Prefix=prefix,
+            Delimiter="/",
+        ):
+            found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
+            for kind in ("Versions", "DeleteMarkers"):
+                found |= {item["Key"] for item in page.get(kind, ())}
+        return sorted(path for path in found if path.removeprefix(prefix).rstrip("/") in _NAMES)
+
+
+class StoreOf:
+    """Whichever of the two a task has."""
+
+    stage = 0
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    @property
+    def title(self) -> str:
+        try:
+            return self._chosen.title
+        except SojournError:
+            return f"store of {self._site.name}"
+
+    def read(self, ctx: Context) -> bool:
+        try:
+            return self._chosen.read(ctx)
+        except NotFound:
+            return False
+
+    def create(self, ctx: Context) -> None:
+        self._chosen.create(ctx)
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            self._chosen.delete(ctx)
+        except NotFound:
+            return  # nothing tells of it any more
+
+    @property
+    def _chosen(self) -> Bucket | Folder:
+        return Folder(self._site) if self._site.place.contained else Bucket(self._site)
+
+
+def _empty(ctx: Context, site: Site, prefix: str) -> None:
+    """Remove all objects, in all versions, and unfinished uploads.
+
+    Each page is the first of what is left: nothing depends on marks that have been removed.
+    """
+    place = site.place
+
+    def call(operation: str, **arguments: Any) -> Any:
+        return site.account.call(
+            "objects", "s3", place.bucket_region, operation, Bucket=place.bucket, **arguments
+        )
+
+    def pages(operation: str) -> Iterator[Any]:
+        page = {"IsTruncated": True}
+        while page.get("IsTruncated"):
+            ctx.check()
+            page = call(operation, Prefix=prefix)
+            yield page
+
+    for page in pages("list_object_versions"):
+        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
+        if objects:
+            _all_removed(call("delete_objects", Delete={"Objects": objects, "Quiet": True}))
+    for page in pages("list_multipart_uploads"):
+        for upload in page.get("Uploads", ()):
+            with ignoring("NoSuchUpload"):
+                call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def _all_removed(answer: Any) -> None:
+    """Each object may be refused for itself, in an answer that is none."""
+    for refused in answer.get("Errors", ()):
+        message = f"{refused['Key']} cannot be removed: {refused['Message']} ({refused['Code']})"
+        if refused["Code"] == "AccessDenied":
+            raise AuthError(message, hint="Allow s3:DeleteObject and s3:DeleteObjectVersion.")
+        raise Transient(message, hint="Try again; it continues where it was.")

@@ -1,0 +1,130 @@
+"""How a machine of a task is made."""
+
+from __future__ import annotations
+
+import base64
+import math
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sojourn.clouds.aws import glance, tags
+from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.resources import SecurityGroup
+from sojourn.clouds.aws.site import BOOT, Made
+from sojourn.clouds.aws.store import options_for_machines, url_of
+from sojourn.clouds.aws.userdata import LONGEST, user_data
+from sojourn.core.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from sojourn.core.context import Context
+
+__all__ = ["DEADLINE", "LaunchTemplate", "time_of"]
+
+DEADLINE = "deadline"  # the name of the group's scheduled action
+_TTL = 60.0  # seconds of silence after which a machine counts as lost
+_GRACE = 30.0
+_STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
+_BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
+
+
+class LaunchTemplate(Made):
+    """How a machine of this task is made."""
+
+    stage = 2
+    kind = "launch template"
+
+    def _find(self) -> bool:
+        named = [{"Name": "launch-template-name", "Values": [self._site.name]}]
+        return bool(self._call("describe_launch_templates", Filters=named)["LaunchTemplates"])
+
+    def create(self, ctx: Context) -> None:
+        if self._find():
+            return
+        with ignoring("InvalidLaunchTemplateName.AlreadyExistsException"):
+            self._call(
+                "create_launch_template",
+                LaunchTemplateName=self._site.name,
+                LaunchTemplateData=self._data(),
+                TagSpecifications=self._tagged("launch-template"),
+            )
+
+    def delete(self, ctx: Context) -> None:
+        with suppress(NotFound):
+            if self._find():  # who may delete ours only may not even ask for what is not there
+                self._call("delete_launch_template", LaunchTemplateName=self._site.name)
+
+    def _data(self) -> dict[str, Any]:
+        site, offer = self._site, self._site.offer
+        data: dict[str, Any] = {
+            "ImageId": offer.image.id,
+            "InstanceType": offer.type,
+            "KeyName": site.name,
+            "SecurityGroupIds": [SecurityGroup(site).group()],
+            "IamInstanceProfile": self._profile(),
+            "UserData": self._user_data(),
+            "InstanceInitiatedShutdownBehavior": "terminate",
+            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
+            "TagSpecifications": [
+                {"ResourceType": kind, "Tags": tags.to_list(site.tags)}
+                for kind in ("instance", "volume")
+            ],
+        }
+        if site.wanted.disk_size > 0:
+            disk = {"VolumeSize": site.wanted.disk_size, "VolumeType": "gp3", "Encrypted": True}
+            disk["DeleteOnTermination"] = True
+            data["BlockDeviceMappings"] = [{"DeviceName": offer.image.root_device, "Ebs": disk}]
+        if site.wanted.spot >= 0:
+            market: dict[str, Any] = {"SpotInstanceType": "one-time"}
+            if site.wanted.spot > 0:
+                market["MaxPrice"] = str(site.wanted.spot)
+            data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
+        return data
+
+    def _profile(self) -> dict[str, str]:
+        given = self._site.wanted.permission_set
+        return {"Arn": given} if given else {"Name": self._site.name}
+
+    def _user_data(self) -> str:
+        site, place = self._site, self._site.place
+        settings = {
+            "id": site.name,
+            "region": place.region,
+            "bucket_region": place.bucket_region,
+            "boot": self._boot_url(),
+            "problems": self._boot_url() + "problems/",
+            "store": url_of(place),
+            "store_options": options_for_machines(site.account, place),
+            "autoscaling": self._endpoint("autoscaling"),
+            "minutes": time_of(site.wanted.timeout) // timedelta(minutes=1),
+            "marks": glance.can_mark(site.wanted),
+            "deadline": DEADLINE,
+            "ttl": _TTL,
+            "grace": _GRACE,
+            "patience": _BOOT_WITHIN,
+        }
+        text = user_data(settings).encode()
+        if len(text) > LONGEST:
+            raise InvalidInput("script", "the machine's first script is too long for AWS")
+        return base64.b64encode(text).decode()
+
+    def _boot_url(self) -> str:
+        place = self._site.place
+        inside = quote(f"{place.folder}/{BOOT}" if place.folder else BOOT)
+        endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
+        if "endpoint" in options_for_machines(self._site.account, place):
+            return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"
+        return f"https://{place.bucket}.s3.{place.bucket_region}.amazonaws.com/{inside}"
+
+    def _endpoint(self, service: str) -> str:
+        client = self._site.account.client(service, self._site.place.region)
+        return str(client.meta.endpoint_url).rstrip("/") + "/"
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._site.call(self.title, "ec2", operation, **arguments)
+
+
+def time_of(timeout: int) -> timedelta:
+    """How long a machine may live."""
+    return timedelta(minutes=math.ceil(timeout / 60)) + _STORING
