@@ -453,7 +453,7 @@ def test_a_python_without_the_extra(wrapper: Wrapper) -> None:
 
 def test_a_provider_that_does_not_start(wrapper: Wrapper) -> None:
     (wrapper.packages / "grpc.py").write_text("raise TypeError('wrong\\n  version')\n")
-    assert "cannot run the provider: TypeError: wrong version. " in wrapper.refused()
+    assert "cannot run the provider: TypeError: wrong version." in wrapper.refused()
 
 
 # With the tool itself.
