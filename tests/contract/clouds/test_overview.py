@@ -37,4 +37,8 @@ def test_machines_tell_their_group_how_their_ranks_ended(lab: Lab) -> None:
     names = [call.name for call in calls[before:] if ":user/" in call.who]
     handle.delete()
     assert seen.state is State.SUCCEEDED
-    assert names == ["s3:ListBuckets", "autoscaling:DescribeAutoScalingGroups"]
+    assert names == [
+        "s3:ListBuckets",
+        "iam:ListRoles",
+        "autoscaling:DescribeAutoScalingGroups",
+    ]
