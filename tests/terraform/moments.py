@@ -16,7 +16,10 @@ from pathlib import Path
 from tests.support.waiting import until
 from tests.terraform.project import Project
 
-MANY_BYTES = 64 << 20  # that take long enough to upload to be interrupted
+# One file under many names: it takes disk and store once, but is read and hashed for each.
+_BYTES = 16 << 20
+_LONG = 64  # names: the upload takes long enough to be held in the middle
+_ENDLESS = 8192  # names: it goes on until somebody breaks it off
 
 
 def provider_of(terraform: subprocess.Popen[str]) -> int | None:
@@ -75,14 +78,28 @@ def go_on(provider: int) -> None:
     _send(provider, signal.SIGCONT)
 
 
-def go_on_slowly(provider: int) -> None:
-    """Let it go on a bit at a time, for long enough to notice what happened meanwhile."""
-    for _ in range(25):
-        go_on(provider)
-        time.sleep(0.005)
-        _send(provider, signal.SIGSTOP)
-        time.sleep(0.045)
-    go_on(provider)
+def long_upload(work: Path) -> None:
+    """Make a folder whose upload can be held, and ends soon if it goes on."""
+    _make(work, _LONG)
+
+
+def endless_upload(work: Path) -> None:
+    """Make a folder whose upload lasts until it is broken off, however late that is noticed."""
+    _make(work, _ENDLESS)
+
+
+def _make(work: Path, names: int) -> None:
+    work.mkdir()
+    first = work / "0"
+    first.write_bytes(os.urandom(_BYTES))
+    for number in range(1, names):
+        (work / str(number)).hardlink_to(first)
+
+
+def end_the_upload(work: Path) -> None:
+    """From now on the folder is uploaded at once."""
+    for path in work.iterdir():
+        path.unlink()
 
 
 def ctrl_c(terraform: subprocess.Popen[str]) -> None:

@@ -7,20 +7,22 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.support.waiting import until
 from tests.terraform.hcl import SLEEPS, STORAGE, task
 from tests.terraform.moments import (
-    MANY_BYTES,
     ctrl_c,
+    end_the_upload,
+    endless_upload,
     go_on,
-    go_on_slowly,
     held,
     held_at_start,
     held_at_upload,
     kill,
+    long_upload,
     provider_ends,
 )
 from tests.terraform.project import Project
@@ -40,10 +42,8 @@ _SLOW_TO_END = r"""
 """
 
 
-def _with_upload(project: Project) -> None:
-    work = project.folder / "work"
-    work.mkdir()
-    (work / "large").write_bytes(os.urandom(MANY_BYTES))
+def _with_upload(project: Project, folder: Callable[[Path], None] = long_upload) -> None:
+    folder(project.folder / "work")
     project.write(task("#!/bin/sh\nmkdir results; ls > results/list; sleep 600", STORAGE))
     project.init()
 
@@ -85,7 +85,7 @@ class TestControlC:
             assert "Unrecognized remote plugin message" not in project.finish(terraform).said
 
     def test_during_an_upload_removes_what_was_made(self, project: Project) -> None:
-        _with_upload(project)
+        _with_upload(project, endless_upload)
         apply = project.start(*_APPLY)
         provider = held_at_upload(project, apply)
         ctrl_c(apply)
@@ -96,6 +96,7 @@ class TestControlC:
         assert "Cancelled; nothing was left behind" in ended.said
         assert project.known() == {}
         assert project.tasks() == []
+        end_the_upload(project.folder / "work")
         project.apply()
         assert list(project.known()) == project.tasks()
         project.destroy()
@@ -114,7 +115,7 @@ class TestControlC:
 
     @pytest.mark.parametrize("pause", [0.0, 0.3], ids=["at once", "after a moment"])
     def test_twice_during_a_creation(self, project: Project, pause: float) -> None:
-        _with_upload(project)
+        _with_upload(project, endless_upload)
         apply = project.start(*_APPLY)
         provider = held_at_upload(project, apply)
         ctrl_c(apply)
@@ -124,6 +125,7 @@ class TestControlC:
         go_on(provider)
         assert project.finish(apply).code == 1
         provider_ends(project)
+        end_the_upload(project.folder / "work")
         project.apply()
         assert list(project.known()) == project.tasks()
         project.destroy()
@@ -142,24 +144,25 @@ class TestControlC:
 
 class TestTerminated:
     def test_terraform_by_sigterm_removes_what_was_made(self, project: Project) -> None:
-        _with_upload(project)
+        _with_upload(project, endless_upload)
         apply = project.start(*_APPLY)
         provider = held_at_upload(project, apply)
         apply.terminate()
         time.sleep(_HEARD)
-        go_on_slowly(provider)
+        go_on(provider)
         assert project.finish(apply).code != 0
         provider_ends(project)
         assert project.tasks() == []
+        end_the_upload(project.folder / "work")
         project.apply()
         project.destroy()
 
     def test_the_provider_by_sigterm_answers_before_it_ends(self, project: Project) -> None:
-        _with_upload(project)
+        _with_upload(project, endless_upload)
         apply = project.start(*_APPLY)
         provider = held_at_upload(project, apply)
         os.kill(provider, signal.SIGTERM)
-        go_on_slowly(provider)
+        go_on(provider)
         ended = project.finish(apply)
         assert ended.code == 1
         assert "Cancelled; nothing was left behind" in ended.said
@@ -267,14 +270,15 @@ class TestTerraformKilled:
     """By SIGKILL: the provider has to notice by itself."""
 
     def test_during_an_upload_the_provider_removes_what_was_made(self, project: Project) -> None:
-        _with_upload(project)
+        _with_upload(project, endless_upload)
         apply = project.start(*_APPLY)
         provider = held_at_upload(project, apply)
         kill(apply.pid)
         project.finish(apply)
-        go_on_slowly(provider)
+        go_on(provider)
         provider_ends(project)
         assert project.tasks() == []
+        end_the_upload(project.folder / "work")
         again = project.apply()
         assert _WARNING not in again.said
         assert list(project.known()) == project.tasks()
@@ -439,8 +443,7 @@ _WAITING = "Waiting for another apply"
 def _namesake(project: Project, script: str = SLEEPS) -> Project:
     """Another folder with a task of the same name and the same workdir, with this script."""
     work = project.folder.with_name("work")
-    work.mkdir()
-    (work / "large").write_bytes(os.urandom(MANY_BYTES))
+    long_upload(work)
     other = project.beside("other")
     more = ('name = "shared"', f'storage {{ workdir = "{work}" }}')
     project.write(task(SLEEPS, *more))
