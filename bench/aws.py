@@ -10,9 +10,10 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import sojourn
@@ -46,7 +47,7 @@ def _account() -> Iterator[SimAWS]:
 
 
 def _create(account: SimAWS, rounds: int) -> None:
-    in_order = mock.patch("sojourn.engine.lifecycle.together", _in_order)
+    in_order = mock.patch("concurrent.futures.ThreadPoolExecutor", _in_order)
     ways: dict[str, AbstractContextManager[object]] = {
         "create, in sequence": in_order,
         "create, in parallel": nullcontext(),
@@ -112,5 +113,5 @@ def _measured(account: SimAWS, verb: Callable[[], object]) -> tuple[float, int]:
     return taken, len(account.calls)
 
 
-def _in_order(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-    return [job() for job in jobs]
+def _in_order(_: int = 0) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1)

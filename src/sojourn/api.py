@@ -78,7 +78,8 @@ class Handle:
 
     def machines(self) -> list[Machine]:
         """The machines that are alive now."""
-        return self._cloud.scaler(self._id).machines(self._ctx)
+        fleet = self._cloud.scaler(self._id).fleet(self._ctx)
+        return list(fleet.machines) if fleet else []
 
     def events(self) -> list[CloudEvent]:
         """What the scaler tells of itself."""

@@ -26,6 +26,7 @@ __all__ = [
     "Cloud",
     "Data",
     "Features",
+    "Fleet",
     "Ignore",
     "KeyPair",
     "LogCursor",
@@ -50,6 +51,14 @@ class Machine:
     id: str
     address: str = ""
     started: str = ""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The machines of a scaler at one moment: how many it is to keep alive, and those that are."""
+
+    wanted: int
+    machines: tuple[Machine, ...]
 
 
 @dataclass(frozen=True)
@@ -102,11 +111,8 @@ class Scaler(Resource, Protocol):
         Scaling down gives each machine that goes a notice and time to flush; it does not wait.
         """
 
-    def wanted(self, ctx: Context) -> int:
-        """How many machines it is to keep alive; absent: 0."""
-
-    def machines(self, ctx: Context) -> list[Machine]:
-        """Those that are alive; absent: none."""
+    def fleet(self, ctx: Context) -> Fleet | None:
+        """The machines that it is to keep alive, and those that are alive. Absent: None."""
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         """What it tells of itself, oldest first; absent: none."""

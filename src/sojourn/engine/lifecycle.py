@@ -13,10 +13,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.parallel import together
 from sojourn.core.status import State
 from sojourn.core.task import Storage
 from sojourn.engine.check import check_storage, local_workdir
-from sojourn.engine.parallel import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,10 +164,8 @@ def exists(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
 
 
 def _any_there(ctx: Context, resources: Sequence[Resource]) -> bool:
-    return any(
-        any(together([partial(resource.read, ctx) for resource in stage]))
-        for stage in _stages(resources)
-    )
+    store, *others = resources  # what is there mostly has a store
+    return store.read(ctx) or any(together([partial(other.read, ctx) for other in others]))
 
 
 def stop(ctx: Context, cloud: Cloud, id: TaskId) -> None:
@@ -182,7 +180,7 @@ def _scale_to_none(ctx: Context, scaler: Scaler) -> None:
         return
     scaler.scale(ctx, 0)
     waiting = ctx.within(_FLUSH_WITHIN)
-    while scaler.machines(ctx):
+    while (fleet := scaler.fleet(ctx)) and fleet.machines:
         waiting.sleep(0.05)
 
 
@@ -204,7 +202,8 @@ def _ensure_started(ctx: Context, scaler: Scaler, records: Sequence[RankRecord])
 
     A scaler that wants machines counts those that end by itself.
     """
-    if scaler.wanted(ctx) == 0:
+    fleet = scaler.fleet(ctx)
+    if not fleet or not fleet.wanted:
         scaler.scale(ctx, sum(not record.ended for record in records))
 
 
@@ -332,7 +331,8 @@ def interrupt(
     if rank is not None and not 0 <= rank < task.parallelism:
         raise InvalidInput("rank", f"{rank} is not one of 0 to {task.parallelism - 1}")
     records = data.records(ctx, task.parallelism)
-    alive = {machine.id for machine in cloud.scaler(id).machines(ctx)}
+    fleet = cloud.scaler(id).fleet(ctx)
+    alive = {machine.id for machine in fleet.machines} if fleet else set()
     victims = [
         record.machine
         for record in records

@@ -39,17 +39,17 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     """The state of a task. Absent: raises NotFound."""
     data, scaler = cloud.data(id), cloud.scaler(id)
     # The order matters: a machine that ends between two looks must not seem lost.
-    alive = {machine.id for machine in scaler.machines(ctx)}
-    wanted = scaler.wanted(ctx)
+    fleet = scaler.fleet(ctx)
     try:
         task = data.load(ctx)
     except NotFound:
         if not exists(ctx, cloud, id):
             raise
         return INCOMPLETE
-    if not scaler.read(ctx):
+    if fleet is None:
         return INCOMPLETE
-    now = task_status(data.records(ctx, task.parallelism), wanted=wanted, alive=alive)
+    alive = {machine.id for machine in fleet.machines}
+    now = task_status(data.records(ctx, task.parallelism), wanted=fleet.wanted, alive=alive)
     obstacle = scaler.obstacle(ctx) if now.state in _WAITING else ""
     return replace(now, reason=f"{now.reason}: {obstacle}") if obstacle else now
 
@@ -91,7 +91,7 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
         now = status(ctx, cloud, id)
         if not now.ranks:
             raise NotFound(f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {id}")
-        over = now.state.ended and not cloud.scaler(id).machines(ctx)
+        over = now.state.ended and not _machines(ctx, cloud, id)
         # Read after the state: a machine writes the last of its log before it reports.
         yield from data.logs(ctx, cursor)
         if seen is None or (now.state, now.reason) != (seen.state, seen.reason):
@@ -101,6 +101,12 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
         if over:
             return
         ctx.sleep(cloud.features.poll)
+
+
+def _machines(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    """Whether there are any."""
+    fleet = cloud.scaler(id).fleet(ctx)
+    return fleet is not None and bool(fleet.machines)
 
 
 def _tell_of_respawns(ctx: Context, now: Status, attempts: dict[int, int]) -> None:

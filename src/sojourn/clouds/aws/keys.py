@@ -18,29 +18,35 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.storage.store import Store
 
-__all__ = ["SEED", "key_pair", "make_seed"]
+__all__ = ["SEED", "key_pair", "make_key_pair"]
 
 SEED = "laptop/seed"
 _KIND = b"ssh-ed25519"
 _BLOCK = 8  # bytes
 
 
-def make_seed(store: Store) -> None:
-    """Make a seed unless there is one."""
+def make_key_pair(store: Store, id: TaskId) -> KeyPair:
+    """The key of a task, with a new seed unless there is one."""
     import secrets
 
-    store.put_new(SEED, secrets.token_bytes(32))
+    seed = secrets.token_bytes(32)
+    if not store.put_new(SEED, seed):
+        seed = bytes(store.get(SEED))
+    return _derived(seed, id)
 
 
 def key_pair(store: Store, id: TaskId) -> KeyPair | None:
     """The key of a task; None if it has none."""
+    try:
+        return _derived(bytes(store.get(SEED)), id)
+    except NotFound:
+        return None
+
+
+def _derived(seed: bytes, id: TaskId) -> KeyPair:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    try:
-        seed = bytes(store.get(SEED))
-    except NotFound:
-        return None
     secret = hmac.new(seed, str(id).encode(), hashlib.sha256).digest()
     key = Ed25519PrivateKey.from_private_bytes(secret).public_key()
     point = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)

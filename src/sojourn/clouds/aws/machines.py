@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +103,19 @@ class Offers:
         wanted = parse_image(image)
         if region not in self._account.regions():
             raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
-        vpc = self._default_vpc(region)
-        architecture = self._architecture(region, type)
-        subnets = self._subnets(region, vpc, type)
-        if wanted.architecture == "*":
-            wanted = replace(wanted, architecture=architecture)
-        if wanted.architecture != architecture:
-            raise InvalidInput(
-                "image", f"{image!r} is for {wanted.architecture}, and {type} is {architecture}"
-            )
-        return Offer(region, type, self._newest(region, wanted), vpc, subnets)
+        with ThreadPoolExecutor() as pool:
+            vpc = pool.submit(self._default_vpc, region)
+            zones = pool.submit(self._zones, region, type)
+            architecture = pool.submit(self._architecture, region, type).result()
+            if wanted.architecture == "*":
+                wanted = replace(wanted, architecture=architecture)
+            if wanted.architecture != architecture:
+                raise InvalidInput(
+                    "image", f"{image!r} is for {wanted.architecture}, and {type} is {architecture}"
+                )
+            found = pool.submit(self._newest, region, wanted)
+            subnets = self._subnets(region, vpc.result(), type, zones.result())
+            return Offer(region, type, found.result(), vpc.result(), subnets)
 
     def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
         return self._account.call(what, "ec2", region, operation, **arguments)
@@ -135,7 +139,8 @@ class Offers:
         supported = found["InstanceTypes"][0]["ProcessorInfo"]["SupportedArchitectures"]
         return "arm64" if "arm64" in supported else "x86_64"
 
-    def _subnets(self, region: str, vpc: str, type: str) -> tuple[str, ...]:
+    def _zones(self, region: str, type: str) -> set[str]:
+        """Those that have the type."""
         offered = self._ec2(
             "machine",
             region,
@@ -143,9 +148,12 @@ class Offers:
             LocationType="availability-zone",
             Filters=_is("instance-type", type),
         )
-        zones = {offer["Location"] for offer in offered["InstanceTypeOfferings"]}
+        zones = {str(offer["Location"]) for offer in offered["InstanceTypeOfferings"]}
         if not zones:
             raise _no_such_type(type, region)
+        return zones
+
+    def _subnets(self, region: str, vpc: str, type: str, zones: set[str]) -> tuple[str, ...]:
         found = self._ec2("subnets", region, "describe_subnets", Filters=_is("vpc-id", vpc))
         subnets = sorted(
             (subnet["AvailabilityZone"], subnet["SubnetId"])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import bundle
 from sojourn.clouds.aws import keys, policy, tags
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, is_contained, until_known
-from sojourn.core.errors import Conflict, NotFound, Transient
+from sojourn.core.errors import Conflict, NotFound
+from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
@@ -44,29 +45,34 @@ class Role(Made):
             self.make(ctx)
 
     def make(self, ctx: Context) -> None:
-        name, marks = self._site.name, tags.to_list(self._site.tags)
+        together([partial(self._make_role, ctx), partial(self._make_profile)])
+        until_known(ctx, self._join)
+
+    def _make_role(self, ctx: Context) -> None:
         self._unless_there(
             "create_role",
-            RoleName=name,
+            RoleName=self._site.name,
             Path=tags.ROLE_PATH,
             AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
             Description="Machines of a Sojourn task",
-            Tags=marks,
+            Tags=tags.to_list(self._site.tags),
         )
         allowed = json.dumps(policy.machine_policy(self._site.id, self._site.place))
-        given = {"RoleName": name, "PolicyName": _POLICY, "PolicyDocument": allowed}
+        given = {"RoleName": self._site.name, "PolicyName": _POLICY, "PolicyDocument": allowed}
         until_known(ctx, lambda: self._call("put_role_policy", **given))
+
+    def _make_profile(self) -> None:
         self._unless_there(
-            "create_instance_profile", InstanceProfileName=name, Path=tags.ROLE_PATH, Tags=marks
+            "create_instance_profile",
+            InstanceProfileName=self._site.name,
+            Path=tags.ROLE_PATH,
+            Tags=tags.to_list(self._site.tags),
         )
-        until_known(ctx, self._join)
 
     def _join(self) -> None:
         name = self._site.name
-        profile = self._call("get_instance_profile", InstanceProfileName=name)["InstanceProfile"]
-        if not profile["Roles"]:
-            with ignoring("LimitExceeded"):  # somebody did meanwhile: it takes one role
-                self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
+        with ignoring("LimitExceeded"):  # it takes one role, and has it
+            self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
 
     def delete(self, ctx: Context) -> None:
         if not is_contained(self._site):  # else it goes with the folder
@@ -136,8 +142,6 @@ class SecurityGroup(Made):
             self._call("authorize_security_group_ingress", GroupId=group, IpPermissions=[rule])
 
     def _made(self) -> str:
-        for group in self._groups():
-            return group
         try:
             made = self._call(
                 "create_security_group",
@@ -149,7 +153,7 @@ class SecurityGroup(Made):
             return str(made["GroupId"])
         except Conflict:
             for group in self._groups():
-                return group  # somebody made it meanwhile
+                return group
             raise
 
     def delete(self, ctx: Context) -> None:
@@ -183,14 +187,8 @@ class KeyPair(Made):
         return bool(self._call("describe_key_pairs", Filters=named)["KeyPairs"])
 
     def create(self, ctx: Context) -> None:
-        if self._find():
-            return
-        opened = self._site.store()
-        keys.make_seed(opened)
-        pair = keys.key_pair(opened, self._site.id)
-        if pair is None:
-            raise Transient("The key's seed cannot be read yet", hint="Try again.")
-        with ignoring("InvalidKeyPair.Duplicate"):  # somebody made it meanwhile, of the same seed
+        pair = keys.make_key_pair(self._site.store(), self._site.id)
+        with ignoring("InvalidKeyPair.Duplicate"):  # it is there, of the same seed
             self._call(
                 "import_key_pair",
                 KeyName=self._site.name,

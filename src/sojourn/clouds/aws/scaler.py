@@ -14,7 +14,7 @@ from sojourn.clouds.aws.site import BOOT, Made
 from sojourn.clouds.aws.template import DEADLINE, time_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Machine
+from sojourn.core.interfaces import Fleet, Machine
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ class AwsScaler(Made):
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        if not self._is_free(ctx):
-            return
         marked = {glance.MARKED: "yes"} if glance.can_mark(self._site.wanted) else {}
         marks = [
             glance.tag(self._site.name, key, value)
@@ -74,19 +72,21 @@ class AwsScaler(Made):
                 return
             except SojournError as error:
                 if code_of(error.__cause__ or error) == "AlreadyExists":
-                    return
+                    if self._stays(ctx):
+                        return
+                    continue
                 # A new profile may not be known there yet.
                 if "nstance Profile" not in error.message:
                     raise
                 patience.sleep(2)
 
-    def _is_free(self, ctx: Context) -> bool:
-        """Whether there is no such group, once one that is on its way out has gone."""
+    def _stays(self, ctx: Context) -> bool:
+        """Whether there is such a group; one that is on its way out is waited for."""
         patience = ctx.within(_GONE_WITHIN)
         while True:
             group = self._group()
             if group is None or not _going(group):
-                return group is None
+                return group is not None
             patience.sleep(1)
 
     def delete(self, ctx: Context) -> None:
@@ -147,17 +147,18 @@ class AwsScaler(Made):
             DesiredCapacity=0,
         )
 
-    def wanted(self, ctx: Context) -> int:
+    def fleet(self, ctx: Context) -> Fleet | None:
         group = self._group()
-        return int(group["DesiredCapacity"]) if group else 0
-
-    def machines(self, ctx: Context) -> list[Machine]:
-        group = self._group()
+        if group is None:
+            return None
         members = [
             item["InstanceId"]
-            for item in (group or {}).get("Instances", ())
+            for item in group["Instances"]
             if item["LifecycleState"].startswith(_ALIVE)
         ]
+        return Fleet(int(group["DesiredCapacity"]), tuple(self._alive(members)))
+
+    def _alive(self, members: list[str]) -> list[Machine]:
         if not members:
             return []
         found = self._site.call(self.title, "ec2", "describe_instances", InstanceIds=members)

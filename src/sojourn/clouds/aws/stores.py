@@ -57,11 +57,10 @@ class Bucket(Made):
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
         with ignoring("BucketAlreadyOwnedByYou"):
             self._call("create_bucket", **arguments)
-        self._unknown = True
-        until_known(ctx, lambda: self._call("head_bucket"))
-        self._unknown = False
         marks = {"TagSet": tags.to_list(self._site.tags)}
+        self._unknown = True
         until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks))
+        self._unknown = False
 
     def delete(self, ctx: Context) -> None:
         if not self._deleted(ctx):

@@ -40,8 +40,6 @@ class LaunchTemplate(Made):
         return bool(self._call("describe_launch_templates", Filters=named)["LaunchTemplates"])
 
     def create(self, ctx: Context) -> None:
-        if self._find():
-            return
         with ignoring("InvalidLaunchTemplateName.AlreadyExistsException"):
             self._call(
                 "create_launch_template",

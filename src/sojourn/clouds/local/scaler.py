@@ -15,14 +15,14 @@ from sojourn.agent.disk import remove_tree
 from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
 from sojourn.clouds.local.machines import agents, is_agent, kill_strays
-from sojourn.core.context import Context
 from sojourn.core.errors import NotFound, Transient
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import KeyPair, Machine
+from sojourn.core.interfaces import Fleet, KeyPair, Machine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
@@ -92,15 +92,19 @@ class LocalScaler:
         self._wake(signal.SIGUSR1)
         self._revive(tries=5)
 
-    def wanted(self, ctx: Context) -> int:
+    def fleet(self, ctx: Context) -> Fleet | None:
+        if not self.read(ctx):
+            return None
+        self._revive()
+        # Those alive first: one that ends between the two looks was wanted no more.
+        alive = [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
+        return Fleet(self._wanted(), tuple(alive))
+
+    def _wanted(self) -> int:
         try:
             return int(self._folders.wanted.read_text())
         except FileNotFoundError:
             return 0
-
-    def machines(self, ctx: Context) -> list[Machine]:
-        self._revive()
-        return [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         rows = read_rows(self._folders.events)
@@ -137,7 +141,7 @@ class LocalScaler:
         The supervisor inherits the lock, so that there is never a moment without a holder. Whoever
         looks whether it is held holds it for an instant, hence the tries where it matters.
         """
-        if not self._folders.scaler.exists() or self.wanted(Context()) == 0:
+        if not self._folders.scaler.exists() or self._wanted() == 0:
             return
         for number in range(tries):
             time.sleep(0.01 * number)

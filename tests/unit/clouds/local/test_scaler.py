@@ -55,13 +55,19 @@ def write_machine(folders: TaskFolders, pid: int) -> None:
     folders.machines.write_text(json.dumps([row]))
 
 
+def machines(scaler: LocalScaler) -> list[str]:
+    fleet = scaler.fleet(CTX)
+    assert fleet
+    return [machine.id for machine in fleet.machines]
+
+
 @pytest.mark.parametrize("notice", [True, False])
 def test_a_process_that_got_the_pid_of_a_machine_is_none(
     folders: TaskFolders, scaler: LocalScaler, notice: bool
 ) -> None:
     with running("sleep", "300") as innocent:
         write_machine(folders, innocent.pid)
-        assert scaler.machines(CTX) == []
+        assert machines(scaler) == []
         with pytest.raises(NotFound):
             scaler.interrupt(CTX, MACHINE, notice=notice)
         with pytest.raises(subprocess.TimeoutExpired):
@@ -72,10 +78,10 @@ def test_an_agent_is_a_machine(folders: TaskFolders, scaler: LocalScaler) -> Non
     program = "import time; time.sleep(300)"
     with running(sys.executable, "-c", program, f"/cache/{MACHINE}/agent.json") as agent:
         write_machine(folders, agent.pid)
-        until(lambda: [machine.id for machine in scaler.machines(CTX)] == [MACHINE])
+        until(lambda: machines(scaler) == [MACHINE])
         scaler.interrupt(CTX, MACHINE, notice=False)
         assert agent.wait(10) < 0
-    assert scaler.machines(CTX) == []
+    assert machines(scaler) == []
 
 
 def test_a_process_that_ends_while_it_is_looked_at_is_no_machine(
@@ -86,7 +92,7 @@ def test_a_process_that_ends_while_it_is_looked_at_is_no_machine(
 
     write_machine(folders, 1)
     monkeypatch.setattr(Path, "read_bytes", gone)
-    assert scaler.machines(CTX) == []
+    assert machines(scaler) == []
 
 
 @pytest.mark.parametrize("torn", ['{"time": "2026', '{"time": "2026\n', "\0\0\0", "\udcff", "{"])

@@ -60,6 +60,11 @@ class Laptop:
     def exists(self) -> bool:
         return lifecycle.exists(self.ctx, self.cloud, ID)
 
+    def machines(self) -> tuple[object, ...]:
+        fleet = self.cloud.scaler(ID).fleet(self.ctx)
+        assert fleet
+        return fleet.machines
+
     def calls_of(self, verb: Callable[[], object]) -> list[str]:
         """The calls that a verb makes, by name."""
         self.sim.calls.clear()
@@ -68,7 +73,8 @@ class Laptop:
 
     def has_all(self) -> bool:
         """Whether everything that a task has is there, and a machine comes soon."""
-        if self.cloud.scaler(ID).wanted(self.ctx) != 1:
+        fleet = self.cloud.scaler(ID).fleet(self.ctx)
+        if not fleet or fleet.wanted != 1:
             return False
         until(lambda: any(line.startswith("instance") for line in self.sim.inventory()))
         kinds = {line.split()[0] for line in self.sim.inventory()}

@@ -1,4 +1,4 @@
-"""Work that can go on at the same time. The only threads of the engine are here."""
+"""Work that can go on at the same time."""
 
 from __future__ import annotations
 
