@@ -11,6 +11,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -69,12 +70,21 @@ def _in(folder: Path) -> list[Path]:
 
 
 def _download(python: str, architecture: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    # What is in the cache is whole: it gets there when pip is done.
+    with tempfile.TemporaryDirectory(dir=folder) as unfinished:
+        _run_pip(python, architecture, unfinished)
+        for wheel in Path(unfinished).glob("*.whl"):
+            wheel.replace(folder / wheel.name)
+
+
+def _run_pip(python: str, architecture: str, folder: str) -> None:
     platforms = [f"--platform={name}_{architecture}" for name in _PLATFORMS]
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
             *("--only-binary=:all:", f"--python-version={python}", *platforms),
-            *("--dest", str(folder), *_NEEDED),
+            *("--dest", folder, *_NEEDED),
         ],
         capture_output=True,
         text=True,
