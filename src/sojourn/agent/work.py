@@ -18,6 +18,7 @@ from sojourn.agent.process import CannotStart, Script, adopt_orphans
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.core.context import Context
 from sojourn.core.errors import (
+    AuthError,
     Cancelled,
     IntegrityError,
     NotFound,
@@ -28,7 +29,7 @@ from sojourn.core.errors import (
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
 from sojourn.storage.data import load_environment, load_task
-from sojourn.storage.lease import Lease, Leases, utc_now
+from sojourn.storage.lease import Lease, Leases, read_reports, utc_now
 from sojourn.storage.logs import LogWriter
 from sojourn.storage.manifest import Manifest, decode
 from sojourn.storage.pull import snapshots_of_rank
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent"]
 
+_LOST_IN_A_ROW = 10  # times
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
 _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
@@ -145,6 +147,11 @@ class _Attempt:
 
     def _carry_out(self) -> Report:
         try:
+            if self._is_hopeless():
+                return self._failed(
+                    f"its machine was lost {_LOST_IN_A_ROW} times in a row before it had stored "
+                    "anything: the script may take the whole machine down"
+                )
             restored = self._restore()
             script = self._start()
         except Cancelled:
@@ -170,6 +177,18 @@ class _Attempt:
         if not self._notice.abandoned:
             self._last_words(self._snapshots.take)
         return self._with_lost(report)
+
+    def _is_hopeless(self) -> bool:
+        """Whether the last attempts came to nothing: another one would cost and do the same."""
+        rank, last = (
+            self._lease.rank,
+            range(self._lease.attempt - _LOST_IN_A_ROW, self._lease.attempt),
+        )
+        if last.start < 1:
+            return False
+        reports = [r for r in read_reports(self._store) if r.rank == rank and r.attempt in last]
+        stored = [layout.numbers(path)[1] for path in snapshots_of_rank(self._store, rank)]
+        return all(r.outcome is Outcome.LOST for r in reports) and not set(stored) & set(last)
 
     def _restore(self) -> Manifest:
         """Of the newest snapshot of the rank that is whole, else of what was pushed."""
@@ -270,7 +289,7 @@ class _Attempt:
         while True:
             try:
                 return say_them()
-            except (NotFound, QuotaError, Transient) as error:
+            except (AuthError, NotFound, QuotaError, Transient) as error:
                 say(str(error))
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise

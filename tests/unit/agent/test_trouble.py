@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from sojourn.agent.config import GONE
-from sojourn.core.report import Outcome
+from sojourn.core.report import Outcome, Report
+from sojourn.storage import layout
+from sojourn.storage.lease import utc_now
 from sojourn.storage.manifest import decode
 from sojourn.storage.pull import snapshots_of_rank
 from tests.support.privileges import stopped_by_modes
@@ -230,3 +233,41 @@ def test_a_script_that_fills_the_disk(world: World, tiny_disk: Path) -> None:
     assert world.agent(folder=tiny_disk / "machine").wait() == 0
     assert "No space left" in world.printed()
     assert world.files() == {"some": b"some\n"}
+
+
+def _lost(world: World, attempt: int) -> None:
+    world.store.put(layout.attempt_path(0, attempt), b'{"machine": "gone"}')
+    report = Report(0, attempt, Outcome.LOST, "the machine was lost", ended=utc_now())
+    world.store.put(layout.report_path(0, attempt), json.dumps(report.to_dict()).encode())
+
+
+def test_a_rank_that_takes_every_machine_down_has_failed(world: World) -> None:
+    world.task("echo here > file")
+    for attempt in range(1, 11):
+        _lost(world, attempt)
+    world.agent().wait()
+    last = world.reports()[-1]
+    assert (last.attempt, last.outcome) == (11, Outcome.FAILED)
+    assert "lost 10 times in a row" in last.reason
+    assert world.lines() == []
+
+
+@pytest.mark.parametrize("progress", ["a snapshot", "a notice"])
+def test_a_rank_that_came_further_on_machines_that_were_lost_goes_on(
+    world: World, progress: str
+) -> None:
+    world.task("touch file; test $SOJOURN_ATTEMPT = 12 || sleep 300")
+    for attempt in range(1, 5):
+        _lost(world, attempt)
+    agent = world.agent("m5")
+    until(lambda: snapshots_of_rank(world.store, 0))
+    agent.notice()
+    agent.wait()
+    if progress == "a snapshot":
+        _lost(world, 5)
+    else:
+        world.store.delete(snapshots_of_rank(world.store, 0))
+    for attempt in range(6, 12):
+        _lost(world, attempt)
+    world.agent("m12").wait()
+    assert world.reports()[-1].outcome is Outcome.SUCCEEDED
