@@ -229,7 +229,7 @@ def get(
     found = [handle for handle in list_tasks(ctx=ctx) if _means(id, handle._id)]
     if not found:
         if TaskId.looks_like(id):
-            TaskId.parse(id)  # refuses what is mistyped
+            return _left_of(ctx, TaskId.parse(id))  # refuses what is mistyped
         raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
     name = normalise(id.removeprefix("tpi-"))
     named = [handle for handle in found if handle._id.name == name]
@@ -239,6 +239,18 @@ def get(
         names = ", ".join(handle.id for handle in found)
         raise InvalidInput("id", f"{id!r} could be any of: {names}; give more of it")
     return found[0]
+
+
+def _left_of(ctx: Context, id: TaskId) -> Handle:
+    """A task of which too little is left to be listed."""
+
+    def found(cloud: Cloud) -> list[Handle]:
+        there = engine.lifecycle.exists(ctx, cloud, id)
+        return [Handle(cloud, id, ctx)] if there else []
+
+    for handle in _of_all_clouds(ctx, found):
+        return handle
+    raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
 
 
 def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sojourn.cli.render import INTERRUPTED
-from sojourn.core.errors import Cancelled
+from sojourn.core.errors import AuthError, Cancelled, Transient
 from sojourn.core.status import State
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ def followed(
         raise Cancelled(
             "Detached; the task goes on", hint=f"Come back with: sojourn logs {handle.id} --follow"
         ) from None
+    except (AuthError, Transient) as error:
+        back = f"The task goes on. Come back with: sojourn logs {handle.id} --follow"
+        error.hint = f"{error.hint}\n{back}".strip()
+        raise
     except BrokenPipeError:
         session.ctx.note(
             f"The output was closed; the task goes on. "

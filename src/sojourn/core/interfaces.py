@@ -139,6 +139,9 @@ class Data(Protocol):
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
         """Write the task down. If another one is written there already: raises Conflict."""
 
+    def alone(self, ctx: Context) -> bool:
+        """Whether nobody saved it but this very object: what was made can be removed again."""
+
     def amend(self, ctx: Context, task: Task) -> None:
         """Write a changed description of the task over the one there is. Absent: writes it."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import SojournError
 from sojourn.core.status import State
+from sojourn.engine.lifecycle import left_nothing
 from sojourn.engine.observe import is_complete, status
 
 if TYPE_CHECKING:
@@ -34,12 +35,21 @@ def garbage(ctx: Context, cloud: Cloud) -> Iterator[Garbage]:
     """Tasks that will do nothing any more; one that was stopped on purpose is not garbage."""
     for id in cloud.tasks(ctx):  # noqa: A001
         try:
-            if not is_complete(ctx, cloud, id):
-                if cloud.data(id).idle(ctx) > _STILL_CREATING:
-                    yield Garbage(id, "its creation was not completed")
-                continue
-            now = status(ctx, cloud, id)
+            why = _why(ctx, cloud, id)
         except SojournError:
             continue  # deleted meanwhile, or damaged: `list` tells
-        if now.state.ended and all(rank.state is not State.STOPPED for rank in now.ranks):
-            yield Garbage(id, f"it has ended: {now.state}")
+        if why:
+            yield Garbage(id, why)
+
+
+def _why(ctx: Context, cloud: Cloud, id: TaskId) -> str:
+    """Why a task could be deleted; empty: it should stay."""
+    if not is_complete(ctx, cloud, id):
+        abandoned = cloud.data(id).idle(ctx) > _STILL_CREATING
+        return "its creation was not completed" if abandoned else ""
+    now = status(ctx, cloud, id)
+    if not now.state.ended or any(rank.state is State.STOPPED for rank in now.ranks):
+        return ""
+    if now.state is State.SUCCEEDED and left_nothing(ctx, cloud, id):
+        return ""  # `run` keeps it for the same reason: its results may be elsewhere
+    return f"it has ended: {now.state}"

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Data, Ignore, Resource, Scaler
-    from sojourn.core.status import RankRecord
     from sojourn.core.task import Task
 
 __all__ = [
@@ -72,17 +71,26 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     check(ctx, cloud, launch.task)
     resources = cloud.resources(launch.id, launch.task)
     existed = _any_there(ctx, resources)
+    data = cloud.data(launch.id)
     try:
-        _make(ctx, cloud, launch, resources)
-    except Conflict as error:
-        # Somebody else's task is there: nothing of it is ours to remove.
-        raise Conflict(f"{launch.id}: {error.message}", hint=error.hint) from error
+        _make(ctx, cloud, data, launch, resources, existed=existed)
+    except _TakenError:
+        raise
     except BaseException as error:
         if existed:
             raise
-        left = _remove(ctx.shielded().within(_CLEAN_UP_WITHIN), resources)
-        if left and isinstance(error, SojournError):
-            error.hint = _with_leftovers(error.hint, left, launch.id)
+        cleaning = ctx.shielded().within(_CLEAN_UP_WITHIN)
+        if not _is_alone(cleaning, data):
+            _hint(
+                error,
+                f"Others may be creating it as well, so it stays. See: sojourn status {launch.id}",
+            )
+            raise
+        left = _remove(cleaning, resources)
+        if left:
+            _hint(
+                error, f"Left behind: {', '.join(left)}. Remove it with: sojourn delete {launch.id}"
+            )
         elif isinstance(error, Transient):
             error.hint = "What was made is removed again. Try once more, with more time if need be."
         elif isinstance(error, Cancelled):
@@ -90,19 +98,45 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
         raise
 
 
-def _make(ctx: Context, cloud: Cloud, launch: Launch, resources: Sequence[Resource]) -> None:
+class _TakenError(Conflict):
+    """Somebody else's task is there: nothing of it is ours to remove."""
+
+
+def _is_alone(ctx: Context, data: Data) -> bool:
+    """Whether nobody else creates the same task; if that cannot be told, somebody may."""
+    try:
+        return data.alone(ctx)
+    except (SojournError, OSError):
+        return False
+
+
+def _hint(error: BaseException, more: str) -> None:
+    if isinstance(error, SojournError):
+        error.hint = f"{error.hint}\n{more}".strip()
+
+
+def _make(
+    ctx: Context,
+    cloud: Cloud,
+    data: Data,
+    launch: Launch,
+    resources: Sequence[Resource],
+    *,
+    existed: bool,
+) -> None:
     store, *others, scaler = resources
-    _create_one(ctx, store)
-    data = cloud.data(launch.id)
-    with ctx.step("Storing the task"):
-        data.save(ctx, launch.task, launch.environment)
-    records = data.records(ctx, launch.task.parallelism)
+    try:
+        _create_one(ctx, store)
+        with ctx.step("Storing the task"):
+            data.save(ctx, launch.task, launch.environment)
+    except Conflict as error:
+        raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
     # The upload may take long, and needs nothing but the store.
-    upload = partial(_upload, ctx, data, launch, records)
+    upload = partial(_upload, ctx, data, launch, existed=existed)
     together([upload, partial(_create_all, ctx, others)] if others else [upload])
     _create_one(ctx, scaler)
     with ctx.step("Starting machines"):
-        _ensure_started(ctx, cloud.scaler(launch.id), records)
+        _ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
 
 
 def _create_all(ctx: Context, resources: Sequence[Resource]) -> None:
@@ -120,7 +154,8 @@ def _stages(resources: Sequence[Resource]) -> list[list[Resource]]:
     return [list(stage) for _, stage in groupby(resources, key=lambda resource: resource.stage)]
 
 
-def _upload(ctx: Context, data: Data, launch: Launch, records: Sequence[RankRecord]) -> None:
+def _upload(ctx: Context, data: Data, launch: Launch, *, existed: bool) -> None:
+    records = data.records(ctx, launch.task.parallelism) if existed else []
     if any(record.attempt for record in records):
         ctx.note(
             f"{launch.id} is there already and goes on as it is: nothing is uploaded. "
@@ -132,18 +167,18 @@ def _upload(ctx: Context, data: Data, launch: Launch, records: Sequence[RankReco
             data.push(ctx, workdir, launch.task.filters(), launch.ignore)
 
 
-def _with_leftovers(hint: str, left: list[str], id: TaskId) -> str:
-    things = ", ".join(left)
-    return f"{hint}\nLeft behind: {things}. Remove it with: sojourn delete {id}".strip()
-
-
 def _remove(ctx: Context, resources: Sequence[Resource]) -> list[str]:
-    """Remove what it can; returns the titles of what is left."""
-    left = []
+    """Remove it; returns the titles of what could not be removed.
+
+    Then what comes after it in this order stays too, the store above all: it tells that there is
+    something left.
+    """
     for stage in reversed(_stages(resources)):
         removed = together([partial(_try_to_remove, ctx, resource) for resource in stage])
-        left += [resource.title for resource, gone in zip(stage, removed, strict=True) if not gone]
-    return left
+        left = [resource.title for resource, gone in zip(stage, removed, strict=True) if not gone]
+        if left:
+            return left
+    return []
 
 
 def _try_to_remove(ctx: Context, resource: Resource) -> bool:
@@ -172,16 +207,17 @@ def stop(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Take all machines away, with notice, and wait until they have stored their work."""
     _require(ctx, cloud, id)
     with ctx.step("Stopping machines"):
-        _scale_to_none(ctx, cloud.scaler(id))
+        _scale_to_none(ctx, cloud, id)
 
 
-def _scale_to_none(ctx: Context, scaler: Scaler) -> None:
+def _scale_to_none(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    scaler = cloud.scaler(id)
     if not scaler.read(ctx):
         return
     scaler.scale(ctx, 0)
     waiting = ctx.within(_FLUSH_WITHIN)
     while (fleet := scaler.fleet(ctx)) and fleet.machines:
-        waiting.sleep(0.05)
+        waiting.sleep(cloud.features.poll)
 
 
 def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
@@ -194,17 +230,19 @@ def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
         ctx.note("It has ended, and what has ended does not run again: create a new task")
         return
     with ctx.step("Starting machines"):
-        _ensure_started(ctx, cloud.scaler(id), records)
+        _ensure_started(ctx, cloud.scaler(id), data, task)
 
 
-def _ensure_started(ctx: Context, scaler: Scaler, records: Sequence[RankRecord]) -> None:
-    """Want a machine for every rank that has not ended; one that is started already stays so.
+def _ensure_started(ctx: Context, scaler: Scaler, data: Data, task: Task) -> None:
+    """Want a machine for every rank that has not ended.
 
-    A scaler that wants machines counts those that end by itself.
+    Looked at in this order: a rank reports its end before it is wanted no more, so that fewer
+    machines than ranks are wanted only if some did not come to anything.
     """
     fleet = scaler.fleet(ctx)
-    if not fleet or not fleet.wanted:
-        scaler.scale(ctx, sum(not record.ended for record in records))
+    left = sum(not record.ended for record in data.records(ctx, task.parallelism))
+    if not fleet or fleet.wanted < left:
+        scaler.scale(ctx, left)
 
 
 def pull(
@@ -276,9 +314,10 @@ def delete(
     """
     _require(ctx, cloud, id)
     try:
-        _stop_for_good(ctx, cloud.scaler(id), force)
+        _stop_for_good(ctx, cloud, id, force)
         if fetch:
             _fetch(ctx, cloud, id, into, output, force)
+            _refuse_started(ctx, cloud, id)
         for stage in reversed(_stages(cloud.resources(id, None))):
             together([partial(_remove_one, ctx, resource) for resource in stage])
     except Cancelled as error:
@@ -291,10 +330,20 @@ def _remove_one(ctx: Context, resource: Resource) -> None:
         resource.delete(ctx)
 
 
-def _stop_for_good(ctx: Context, scaler: Scaler, force: bool) -> None:
+def _refuse_started(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    """Bringing results home may take long, and meanwhile somebody may want more of them."""
+    fleet = cloud.scaler(id).fleet(ctx)
+    if fleet and fleet.wanted:
+        raise Conflict(
+            f"{id} was started again while its results came home; nothing was removed",
+            hint=f"To remove it all the same: sojourn delete {id}",
+        )
+
+
+def _stop_for_good(ctx: Context, cloud: Cloud, id: TaskId, force: bool) -> None:
     try:
         with ctx.step("Stopping machines"):
-            _scale_to_none(ctx, scaler)
+            _scale_to_none(ctx, cloud, id)
     except Transient:
         if not force:
             raise
@@ -305,6 +354,7 @@ def _fetch(
 ) -> None:
     try:
         pull(ctx, cloud, id, into, output)
+        _tell_of_lost(ctx, cloud.data(id))
     except NotFound:
         return  # it was never completely created: there are no results
     except (SojournError, OSError) as error:
@@ -317,6 +367,15 @@ def _fetch(
                 f"`sojourn delete --force {id}` removes it all the same."
             ).strip()
         raise
+
+
+def _tell_of_lost(ctx: Context, data: Data) -> None:
+    for record in data.records(ctx, data.load(ctx).parallelism):
+        if record.attempt and record.report is None:
+            ctx.warn(
+                f"The machine of rank {record.rank} ended without a word: what came home is what "
+                "it had stored until then"
+            )
 
 
 def interrupt(

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import NotFound, SojournError
+from sojourn.core.errors import NotFound, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
 from sojourn.core.status import INCOMPLETE, State, Status, task_status
 from sojourn.engine.lifecycle import exists
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["follow", "is_complete", "logs", "overview", "status"]
 
 _WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for thrice as long
-
-
+# Seconds for a machine to go that has nothing to do any more. One that may not even leave its group
+# stays for longer; deleting the task takes it away.
+_GO_WITHIN = 60.0
 _WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
 
 
@@ -79,38 +80,64 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
 
     Changes of its state are emitted as events.
     """
-    data = cloud.data(id)
-    cursor = data.cursor()
-    watched = float("-inf")
-    seen: Status | None = None
-    attempts: dict[int, int] = {}
-    while True:
-        if time.monotonic() - watched > _WATCH_EVERY:
-            data.watch(ctx)
-            watched = time.monotonic()
-        now = status(ctx, cloud, id)
+    follower = _Follower(cloud, id)
+    told = False
+    while not follower.over:
+        try:
+            yield from follower.look(ctx)
+            told = False
+        except Transient as error:
+            if not told:
+                ctx.warn(f"{error.message}. The task goes on, and so does this, once it is back")
+                told = True
+        if not follower.over:
+            ctx.sleep(cloud.features.poll)
+
+
+class _Follower:
+    """Somebody who looks at a task again and again, and what was seen so far."""
+
+    def __init__(self, cloud: Cloud, id: TaskId) -> None:
+        self._cloud = cloud
+        self._id = id
+        self._data = cloud.data(id)
+        self._cursor = self._data.cursor()
+        self._watched = float("-inf")
+        self._ended: float | None = None
+        self._seen: Status | None = None
+        self._attempts: dict[int, int] = {}
+        self.over = False
+
+    def look(self, ctx: Context) -> Iterator[LogLine]:
+        """New lines; changes of the state are emitted."""
+        if time.monotonic() - self._watched > _WATCH_EVERY:
+            self._data.watch(ctx)
+            self._watched = time.monotonic()
+        now = status(ctx, self._cloud, self._id)
         if not now.ranks:
-            raise NotFound(f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {id}")
-        over = now.state.ended and not _machines(ctx, cloud, id)
+            raise NotFound(
+                f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {self._id}"
+            )
+        over = now.state.ended and self._are_gone(ctx)
         # Read after the state: a machine writes the last of its log before it reports.
-        yield from data.logs(ctx, cursor)
+        yield from self._data.logs(ctx, self._cursor)
+        self._tell(ctx, now)
+        self.over = over
+
+    def _are_gone(self, ctx: Context) -> bool:
+        """Whether the machines of a task that has ended are, or take too long to go."""
+        self._ended = self._ended or time.monotonic()
+        fleet = self._cloud.scaler(self._id).fleet(ctx)
+        late = time.monotonic() - self._ended > _GO_WITHIN
+        return late or fleet is None or not fleet.machines
+
+    def _tell(self, ctx: Context, now: Status) -> None:
+        seen, self._seen = self._seen, now
         if seen is None or (now.state, now.reason) != (seen.state, seen.reason):
-            seen = now
-            ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
-        _tell_of_respawns(ctx, now, attempts)
-        if over:
-            return
-        ctx.sleep(cloud.features.poll)
-
-
-def _machines(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
-    """Whether there are any."""
-    fleet = cloud.scaler(id).fleet(ctx)
-    return fleet is not None and bool(fleet.machines)
-
-
-def _tell_of_respawns(ctx: Context, now: Status, attempts: dict[int, int]) -> None:
-    for rank in now.ranks:
-        if 0 < attempts.get(rank.rank, 0) < rank.attempt:
-            ctx.note(f"The machine of rank {rank.rank} was lost; attempt {rank.attempt} goes on")
-        attempts[rank.rank] = rank.attempt
+            ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))
+        for rank in now.ranks:
+            if 0 < self._attempts.get(rank.rank, 0) < rank.attempt:
+                ctx.note(
+                    f"The machine of rank {rank.rank} was lost; attempt {rank.attempt} goes on"
+                )
+            self._attempts[rank.rank] = rank.attempt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
@@ -41,6 +42,7 @@ class StoreData:
     def __init__(self, open_store: Callable[[], Store]) -> None:
         self._open = open_store
         self._opened: Store | None = None
+        self._mark = f"{layout.CREATORS}/{os.urandom(8).hex()}"
 
     @property
     def _store(self) -> Store:
@@ -49,6 +51,7 @@ class StoreData:
         return self._opened
 
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
+        self._store.put(self._mark, b"")
         if not self._store.put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
             raise Conflict(
                 "A task of this id exists already, and it is another one",
@@ -56,6 +59,13 @@ class StoreData:
             )
         # Last, so that another task keeps its own; a repeat brings the newest values.
         self._store.put(layout.ENVIRONMENT, json.dumps(environment).encode())
+
+    def alone(self, ctx: Context) -> bool:
+        try:
+            found = self._store.list(layout.CREATORS)
+        except NotFound:
+            return True
+        return all(item.path == self._mark for item in found)
 
     def amend(self, ctx: Context, task: Task) -> None:
         self._store.put(layout.TASK, _text(task))

@@ -1,7 +1,8 @@
 """Where everything lies in a task's store.
 
     task.json                       the task, without its environment's values
-    environment.json                these, readable by the task's own machines only
+    environment.json                these, for whoever may read the store
+    creators/TOKEN                  a command began to create it
     workdir/objects/HASH            what was pushed: packs of small files, chunks of large ones
     workdir/snapshots/SEQ           and the manifests that make snapshots of it
     attempts/R/A                    somebody carries out attempt A of rank R; rewritten to renew
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 __all__ = [
     "ATTEMPTS",
+    "CREATORS",
     "ENVIRONMENT",
     "FOLLOW",
     "REPORTS",
@@ -39,6 +41,7 @@ __all__ = [
 
 TASK = "task.json"
 ENVIRONMENT = "environment.json"
+CREATORS = "creators"
 WORKDIR = "workdir"
 ATTEMPTS = "attempts"
 REPORTS = "reports"

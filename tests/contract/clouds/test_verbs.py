@@ -15,7 +15,18 @@ import pytest
 
 import sojourn
 from sojourn import State, clouds
-from sojourn.core.errors import Conflict, InvalidInput, NotFound, QuotaError, SojournError
+from sojourn.core.context import Context
+from sojourn.core.errors import (
+    Cancelled,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    QuotaError,
+    SojournError,
+    Transient,
+)
+from sojourn.core.events import StepStarted, Warned
+from sojourn.core.ids import TaskId
 from tests.contract.clouds.faults import Faults, FaultyCloud
 from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
@@ -200,6 +211,148 @@ def test_of_two_that_race_for_a_name_one_wins_and_goes_on(
     handle.delete()
 
 
+def test_who_breaks_off_after_another_joined_leaves_the_task_to_it(lab: Lab) -> None:
+    joined = []
+
+    def on_event(event: object) -> None:
+        if isinstance(event, StepStarted) and event.step == "Uploading workdir":
+            joined.append(lab.create(WAITING, name="both"))
+            ctx.cancel()
+
+    ctx = Context(on_event)
+    with pytest.raises(Cancelled, match="Others may be creating it as well") as caught:
+        sojourn.create(lab.task(WAITING, name="both"), ctx=ctx)
+    assert "nothing was left" not in str(caught.value)
+    [handle] = joined
+    until(lambda: log_of(handle) == ["up"])
+    assert handle.status().state is State.RUNNING
+    handle.delete()
+
+
+def _is_scaler(method: Any) -> bool:
+    return hasattr(method.__self__, "fleet")
+
+
+class _Stuck(Faults):
+    """Machines start, but nobody learns of it, and their scaler cannot be removed."""
+
+    def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        if method.__name__ == "delete" and _is_scaler(method):
+            raise Transient("it cannot be removed")
+        result = method(*args, **more)
+        if method.__name__ == "scale":
+            raise Transient("the answer was lost")
+        return result
+
+
+def test_what_a_failed_creation_could_not_remove_is_found_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = clouds.load
+    with monkeypatch.context() as patch:
+        patch.setattr(clouds, "load", lambda name: FaultyCloud(load(name), _Stuck()))
+        with pytest.raises(Transient, match="Left behind") as caught:
+            lab.create(WAITING, name="stuck")
+    [left] = sojourn.list_tasks()
+    assert f"sojourn delete {left.id}" in caught.value.hint
+    assert left.task().name == "stuck"
+    sojourn.get(left.id).delete()
+
+
+class _InTheWay(Faults):
+    """A name that somebody else has, of something that is made after the store."""
+
+    def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        if method.__name__ == "create" and _is_scaler(method):
+            raise Conflict("somebody else has the name")
+        return method(*args, **more)
+
+
+def test_a_name_that_is_taken_only_in_part_leaves_nothing(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = clouds.load
+    with monkeypatch.context() as patch:
+        patch.setattr(clouds, "load", lambda name: FaultyCloud(load(name), _InTheWay()))
+        with pytest.raises(Conflict, match="somebody else has the name"):
+            lab.create(WAITING)
+    assert sojourn.list_tasks() == []
+
+
+def test_a_machine_that_came_to_nothing_is_wanted_again(lab: Lab) -> None:
+    handle = lab.create(WAITING, parallelism=2)
+    until(lambda: log_of(handle) == ["up", "up"])
+    scaler = clouds.load(handle.cloud).scaler(TaskId.parse(handle.id))
+    scaler.scale(Context(), 1)
+    until(lambda: len(handle.machines()) == 1)
+    handle.start()
+    until(lambda: len(handle.machines()) == 2)
+    handle.delete()
+
+
+class _Meanwhile(Faults):
+    """Something happens while results come home."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self._happens = happens
+
+    def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        result = method(*args, **more)
+        if method.__name__ == "pull":
+            self._happens()
+        return result
+
+
+def test_what_is_started_again_while_results_come_home_stays(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = lab.create(WAITING)
+    until(lambda: log_of(handle) == ["up"])
+    load = clouds.load
+    with monkeypatch.context() as patch:
+        faults = _Meanwhile(handle.start)
+        patch.setattr(clouds, "load", lambda name: FaultyCloud(load(name), faults))
+        with pytest.raises(Conflict, match="started again"):
+            sojourn.get(handle.id).delete()
+    until(lambda: log_of(handle) == ["up", "up"])
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n"}
+
+
+def test_that_a_machine_ended_without_a_word_is_told(lab: Lab) -> None:
+    handle = lab.create(WAITING)
+    until(lambda: log_of(handle) == ["up"])
+    lab.kit.lose_scaler(handle)
+    lab.kit.lose_agent(handle, 0)
+    handle.delete()
+    told = [event.message for event in lab.events if isinstance(event, Warned)]
+    assert any("ended without a word" in message for message in told)
+
+
+class _Away(Faults):
+    """A store that is out of reach for a few looks."""
+
+    def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        self.calls += method.__name__ == "records"
+        if method.__name__ == "records" and self.calls in (2, 3):
+            raise Transient("the store is out of reach")
+        return method(*args, **more)
+
+
+def test_following_goes_on_after_an_outage(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    handle = lab.create("for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done")
+    load, faults = clouds.load, _Away()
+    told: list[Any] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(clouds, "load", lambda name: FaultyCloud(load(name), faults))
+        follower = sojourn.get(handle.id, on_event=told.append)
+        assert [line.text for line in follower.logs(follow=True)] == list("123456")
+    assert faults.calls > 3
+    assert len([event for event in told if isinstance(event, Warned)]) == 1
+    handle.delete()
+
+
 def test_delete_right_after_create(lab: Lab) -> None:
     lab.create("sleep 300").delete()
 
@@ -326,14 +479,16 @@ def test_a_mistyped_id_is_told(lab: Lab) -> None:
 
 
 def test_gc_finds_what_has_ended_and_nothing_else(lab: Lab) -> None:
-    ended = lab.create("true", name="ended")
-    ended.wait()
+    ended = lab.create("mkdir output; echo result > output/file", name="ended")
+    kept = lab.create("echo elsewhere > file", name="kept")  # as `run` would keep it
+    for handle in (ended, kept):
+        handle.wait()
     running = lab.create(WAITING, name="running")
     stopped = lab.create(WAITING, name="stopped")
     stopped.stop()
     found = sojourn.gc()
     assert [handle.id for handle, _ in found] == [ended.id]
-    for handle in (ended, running, stopped):
+    for handle in (ended, kept, running, stopped):
         handle.delete()
     assert sojourn.gc() == []
 

@@ -9,7 +9,7 @@ from sojourn import api
 from sojourn.cli.following import exit_code, followed
 from sojourn.cli.render import PlainRenderer
 from sojourn.cli.session import Session
-from sojourn.core.errors import Cancelled
+from sojourn.core.errors import AuthError, Cancelled, SojournError, Transient
 from sojourn.core.events import LogLine
 from sojourn.core.status import State, Status
 
@@ -35,6 +35,22 @@ def test_a_second_ctrl_c_right_after_the_first_counts(monkeypatch: pytest.Monkey
     with pytest.raises(Cancelled, match="Stopped"):
         followed(session, handle)
     assert handle.stopped == 1
+
+
+@pytest.mark.parametrize("kind", [AuthError, Transient])
+def test_who_cannot_look_any_more_learns_how_to_come_back(kind: type[SojournError]) -> None:
+    class LoggedOut(_Handle):
+        def logs(self, **_: Any) -> Iterator[LogLine]:
+            yield LogLine(0, 1, "t", "line")
+            raise kind("The token has expired", hint="Log in.")
+
+    handle: Any = LoggedOut()
+    session = Session(PlainRenderer(ranks=False, timestamps=False))
+    with pytest.raises(kind) as caught:
+        followed(session, handle)
+    assert caught.value.hint == (
+        "Log in.\nThe task goes on. Come back with: sojourn logs tpi-x --follow"
+    )
 
 
 @pytest.mark.parametrize(

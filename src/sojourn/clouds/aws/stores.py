@@ -9,7 +9,7 @@ from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
 from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, Site, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
-from sojourn.storage.layout import ATTEMPTS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
+from sojourn.storage.layout import ATTEMPTS, CREATORS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ _OWNER = f"{_OWNERS}owner"
 # All that a store has at its top: what `storage.layout` names, and what is of this cloud.
 _NAMES = frozenset(
     {
-        *(TASK, ENVIRONMENT, WORKDIR, ATTEMPTS, REPORTS, FOLLOW),
+        *(TASK, ENVIRONMENT, CREATORS, WORKDIR, ATTEMPTS, REPORTS, FOLLOW),
         *("logs", "ranks", "machines", BOOT.rstrip("/"), _OWNERS.rstrip("/")),
     }
 )
@@ -201,32 +201,37 @@ class StoreOf:
         return Folder(self._site) if self._site.place.contained else Bucket(self._site)
 
 
-def _empty(ctx: Context, site: Site, prefix: str) -> None:
-    """Remove all objects, in all versions, and unfinished uploads.
+def _empty(ctx: Context, site: Site, path: str) -> None:
+    """Remove an object, or all of a folder, whose path ends with a slash, or of the bucket.
 
-    Each page is the first of what is left: nothing depends on marks that have been removed.
+    That is, in all versions, and with unfinished uploads. Each page is the first of what is left:
+    nothing depends on marks that have been removed.
     """
     place = site.place
+    is_folder = not path or path.endswith("/")
 
     def call(operation: str, **arguments: Any) -> Any:
         return site.account.call(
             "objects", "s3", place.bucket_region, operation, Bucket=place.bucket, **arguments
         )
 
-    def pages(operation: str) -> Iterator[Any]:
-        page = {"IsTruncated": True}
-        while page.get("IsTruncated"):
+    def pages(operation: str, *kinds: str) -> Iterator[list[Any]]:
+        while True:
             ctx.check()
-            page = call(operation, Prefix=prefix)
-            yield page
+            page = call(operation, Prefix=path)
+            found = [item for kind in kinds for item in page.get(kind, ())]
+            if not is_folder:  # other names may begin like it
+                found = [item for item in found if item["Key"] == path]
+            yield found
+            if not found or not page.get("IsTruncated"):
+                return
 
-    for page in pages("list_object_versions"):
-        found = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
+    for found in pages("list_object_versions", "Versions", "DeleteMarkers"):
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
         if objects:
             _all_removed(call("delete_objects", Delete={"Objects": objects, "Quiet": True}))
-    for page in pages("list_multipart_uploads"):
-        for upload in page.get("Uploads", ()):
+    for found in pages("list_multipart_uploads", "Uploads"):
+        for upload in found:
             with ignoring("NoSuchUpload"):
                 call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
 

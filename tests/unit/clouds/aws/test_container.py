@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 import sojourn
+from sojourn import clouds
+from sojourn.clouds.aws import tags
+from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.locate import parse_container
+from sojourn.clouds.aws.policy import FOR_MACHINES
+from sojourn.core.context import Context
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.task import Storage, Task
@@ -69,6 +75,30 @@ def test_what_is_no_container_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_container(text)
     assert caught.value.path == "storage.container"
+
+
+def test_a_role_that_alone_is_left_is_found_by_its_id(laptop: SimAWS, bucket: str) -> None:
+    left = TaskId.deterministic("left")
+    iam = Account().client("iam", "us-east-1")
+    trusted = json.dumps(FOR_MACHINES)
+    iam.create_role(RoleName=str(left), Path=tags.ROLE_PATH, AssumeRolePolicyDocument=trusted)
+    assert sojourn.list_tasks() == []
+    sojourn.get(str(left)).delete()
+    assert laptop.inventory() == ["bucket shared", "object shared/mine/file"]
+    with pytest.raises(NotFound, match="There is no task"):
+        sojourn.get(str(left))
+
+
+def test_files_whose_names_begin_like_ours_stay(laptop: SimAWS, bucket: str) -> None:
+    handle = _created("shared/")
+    others = {"followers/2024.csv", "follow-up.csv", "follow.me", "task.json.bak", "logs.txt"}
+    for key in others:
+        backends.s3().put_object("shared", key, b"mine")
+    list(handle.logs())
+    clouds.load("aws").data(TaskId.parse(handle.id)).watch(Context())
+    assert "follow" in _keys()
+    handle.delete()
+    assert _keys() == {"mine/file", *others}
 
 
 @pytest.mark.parametrize(
