@@ -15,7 +15,8 @@ from sojourn.core.errors import SojournError
 def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Show what finished and broken-off tasks left; with --yes, remove it.
 
-    Results come home first. A task whose results cannot be brought home, because its workdir is
+    Results come home first. A task that succeeded and left nothing in its output stays, as after
+    `sojourn run`. A task whose results cannot be brought home, because its workdir is
     on another computer, stays.
 
     \b
