@@ -21,11 +21,23 @@ def _ignore(_: Event) -> None:
     pass
 
 
+class _InTurn:
+    """Hands events on one after the other, though resources are made at the same time."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._turn = threading.RLock()
+
+    def __call__(self, event: Event) -> None:
+        with self._turn:
+            self._emit(event)
+
+
 class Context:
     """Carries events out, and cancellation and a deadline in.
 
-    `deadline` is a `time.monotonic()` value. A context made by `within` shares the cancellation
-    of the one it came from.
+    `emit` is never called twice at once. `deadline` is a `time.monotonic()` value. A context made
+    by `within` shares the cancellation of the one it came from.
     """
 
     def __init__(
@@ -35,7 +47,7 @@ class Context:
         deadline: float = float("inf"),
         cancelled: threading.Event | None = None,
     ) -> None:
-        self.emit = emit
+        self.emit = emit if isinstance(emit, _InTurn) else _InTurn(emit)
         self.deadline = deadline
         self.cancelled = cancelled or Flag()
 

@@ -149,3 +149,24 @@ def test_a_step_does_not_begin_after_cancellation() -> None:
     with pytest.raises(Cancelled), ctx.step("Creating"):
         raise AssertionError("must not be reached")
     assert seen == []
+
+
+def test_events_of_many_threads_come_one_after_the_other() -> None:
+    inside = 0
+    most = 0
+
+    def emit(_: Event) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.01)
+        inside -= 1
+
+    ctx = Context(emit)
+    contexts = (ctx, ctx.within(60), ctx.shielded())
+    threads = [threading.Thread(target=one.note, args=("told",)) for one in contexts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
