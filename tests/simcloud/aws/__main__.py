@@ -22,12 +22,13 @@ def main() -> None:
     with ExitStack() as opened:
         host = None if without else opened.enter_context(Host())
         account = opened.enter_context(SimAWS(host))
-        for name, value in account.environment().items():
-            print(f"export {name}={shlex.quote(value)}")
+        variables = account.environment().items()
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in variables]
         if without:
-            print(f"# Instances only seem to run: {without}")
+            lines.append(f"# Instances only seem to run: {without}")
         else:
-            print(f"# For tasks: --cloud aws --image {shlex.quote(_IMAGE)}")
+            lines.append(f"# For tasks: --cloud aws --image {shlex.quote(_IMAGE)}")
+        sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
 
