@@ -224,6 +224,19 @@ def test_instances_are_what_their_template_says(aws: SimAWS, user: User) -> None
     assert reservation["Instances"][0]["State"]["Name"] == "terminated"
 
 
+def test_ec2_learns_of_a_new_instance_after_a_while(aws: SimAWS, user: User) -> None:
+    aws.timing.instance_ready = 60
+    user.make_template()
+    user.make_group(1)
+    [instance] = user.in_service(1)
+    named = [{"Name": "instance-id", "Values": [instance]}]
+    look = user.ec2.describe_instances
+    assert instance in refused("InvalidInstanceID.NotFound", look, InstanceIds=[instance])
+    assert look(Filters=named)["Reservations"] == []
+    aws.advance(60)
+    assert look(InstanceIds=[instance])["Reservations"] == look(Filters=named)["Reservations"]
+
+
 def test_a_disk_that_is_to_stay_is_found_afterwards(aws: SimAWS, user: User) -> None:
     extra = {"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 1}}
     user.make_template(BlockDeviceMappings=[extra])

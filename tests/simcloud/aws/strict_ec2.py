@@ -33,6 +33,8 @@ class EC2:
         backend = backends.ec2(call.region)
         if call.operation == "TerminateInstances":
             return self._terminate(call, request)
+        if call.operation == "DescribeInstances":
+            return self._describe(backend, request)
         if call.operation in ("CreateLaunchTemplate", "CreateLaunchTemplateVersion"):
             _check_user_data(request)
         if call.operation in ("DescribeLaunchTemplates", "DeleteLaunchTemplate"):
@@ -40,6 +42,19 @@ class EC2:
         if call.operation == "DeleteSecurityGroup":
             _check_unused(backend, request.form)
         return backends.call(call.service, request)
+
+    def _describe(self, backend: Any, request: Request) -> Answer:
+        """As moto does, which must not see the newest meanwhile; each has its own reservation."""
+        newest, all_of_them = self._fleet.newest(), backend.reservations
+        backend.reservations = {
+            name: reservation
+            for name, reservation in all_of_them.items()
+            if not newest & {each.id for each in reservation.instances}
+        }
+        try:
+            return backends.call("ec2", request)
+        finally:
+            backend.reservations = all_of_them
 
     def _terminate(self, call: Call, request: Request) -> Answer:
         asked = codec.parameters("ec2", call.operation, request)

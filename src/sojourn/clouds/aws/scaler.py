@@ -27,6 +27,8 @@ __all__ = ["AwsScaler"]
 PROBLEMS = f"{BOOT}problems/"
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
+_HERE = ("pending", "running", "shutting-down", "stopping")
+_AT_ONCE = 200  # values of a filter
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
 
@@ -159,19 +161,23 @@ class AwsScaler(Made):
         return Fleet(int(group["DesiredCapacity"]), tuple(self._alive(members)))
 
     def _alive(self, members: list[str]) -> list[Machine]:
-        if not members:
-            return []
-        found = self._site.call(self.title, "ec2", "describe_instances", InstanceIds=members)
+        """Those that EC2 does not tell to be gone; of the newest it may not know anything yet."""
+        known = self._described(members)
         return [
-            Machine(
-                item["InstanceId"],
-                item.get("PublicIpAddress", ""),
-                item["LaunchTime"].strftime("%Y-%m-%dT%H:%M:%SZ"),
-            )
-            for reservation in found["Reservations"]
-            for item in reservation["Instances"]
-            if item["State"]["Name"] in ("pending", "running", "shutting-down", "stopping")
+            _machine(known[member]) if member in known else Machine(member)
+            for member in members
+            if member not in known or known[member]["State"]["Name"] in _HERE
         ]
+
+    def _described(self, members: list[str]) -> dict[str, Any]:
+        """What EC2 knows of them. Asked for by id, one that it does not know yet is an error."""
+        found: dict[str, Any] = {}
+        for start in range(0, len(members), _AT_ONCE):
+            named = [{"Name": "instance-id", "Values": members[start : start + _AT_ONCE]}]
+            answer = self._site.call(self.title, "ec2", "describe_instances", Filters=named)
+            for reservation in answer["Reservations"]:
+                found |= {item["InstanceId"]: item for item in reservation["Instances"]}
+        return found
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         activities = self._activities()
@@ -252,6 +258,11 @@ class AwsScaler(Made):
 def _going(group: Any) -> bool:
     """Whether it is being deleted: nothing can be changed then."""
     return str(group.get("Status", "")).startswith("Delete")
+
+
+def _machine(item: Any) -> Machine:
+    started = item["LaunchTime"].strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Machine(item["InstanceId"], item.get("PublicIpAddress", ""), started)
 
 
 def _time(activity: Any) -> str:

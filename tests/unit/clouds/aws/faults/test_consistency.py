@@ -37,6 +37,19 @@ def test_a_profile_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
     assert laptop.sim.inventory() == []
 
 
+def test_a_machine_of_which_ec2_does_not_know_yet_is_one_of_the_fleet(laptop: Laptop) -> None:
+    laptop.sim.timing.instance_ready = 60
+    laptop.create()
+    laptop.sim.wait(laptop.sim.instances)
+    [instance] = laptop.sim.instances()
+    assert [(each.id, each.started) for each in laptop.machines()] == [(instance.id, "")]
+    assert laptop.status().ranks
+    laptop.sim.advance(60)
+    assert [bool(each.started) for each in laptop.machines()] == [True]
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
 def test_a_bucket_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
     laptop.sim.timing.bucket_ready = 0.5
     laptop.create()
