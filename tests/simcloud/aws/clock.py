@@ -16,6 +16,7 @@ class Timing:
     instance_ready: float = 0.0  # how long EC2 does not tell of a new instance
     launch: float = 0.0  # how long an instance is pending before its machine boots
     respawn: float = 0.1  # how long a group takes to replace what it lost
+    rebalance: float = 0.1  # how long a group lets its zones be uneven
     retry: float = 0.3  # how long a group waits after a launch that failed in all zones
     shutdown: float = 10.0  # how long a machine has to shut down in order
     deletion: float = 0.1  # how long a group without instances is being deleted

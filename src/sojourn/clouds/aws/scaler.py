@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import glance
@@ -15,6 +16,7 @@ from sojourn.clouds.aws.template import DEADLINE, time_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Machine
+from sojourn.core.parallel import together
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ class AwsScaler(Made):
             return
         self._tell_stopped(group, not machines)
         if machines:
-            self._arm(ctx)
+            together([partial(self._arm, ctx), partial(self._keep_where_they_are)])
         self._call(
             "set_desired_capacity",
             AutoScalingGroupName=self._site.name,
@@ -147,6 +149,14 @@ class AwsScaler(Made):
             ScheduledActionName=DEADLINE,
             StartTime=datetime.now(timezone.utc) + _FIRST_WITHIN + time_of(timeout),
             DesiredCapacity=0,
+        )
+
+    def _keep_where_they_are(self) -> None:
+        """Have AWS not end a machine at work only to have as many in one zone as in another."""
+        self._call(
+            "suspend_processes",
+            AutoScalingGroupName=self._site.name,
+            ScalingProcesses=["AZRebalance"],
         )
 
     def fleet(self, ctx: Context) -> Fleet | None:
