@@ -13,6 +13,8 @@ class Timing:
 
     profile_ready: float = 0.0  # how long a new instance profile is unknown to EC2
     bucket_ready: float = 0.0  # how long a new bucket is not found
+    group_ready: float = 0.0  # how long EC2 does not know a new security group
+    group_usable: float = 0.0  # how long nothing can be launched with it
     instance_ready: float = 0.0  # how long EC2 does not tell of a new instance
     launch: float = 0.0  # how long an instance is pending before its machine boots
     respawn: float = 0.1  # how long a group takes to replace what it lost

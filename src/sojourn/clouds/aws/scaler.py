@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["AwsScaler"]
 
 PROBLEMS = f"{BOOT}problems/"
+# What is said of a profile, a template, a group or a key that is not known there yet.
+_UNKNOWN = re.compile(
+    r"nstance Profile|(launch template|security group|key pair)[^.]* does not exist"
+)
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
 _HERE = ("pending", "running", "shutting-down", "stopping")
@@ -79,8 +84,7 @@ class AwsScaler(Made):
                     if self._stays(ctx):
                         return
                     continue
-                # A new profile may not be known there yet.
-                if "nstance Profile" not in error.message:
+                if not _UNKNOWN.search(error.message):
                     raise
                 patience.sleep(2)
 

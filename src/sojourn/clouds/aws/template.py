@@ -12,7 +12,7 @@ from urllib.parse import quote
 from sojourn.clouds.aws import glance, tags
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.resources import SecurityGroup
-from sojourn.clouds.aws.site import BOOT, Made
+from sojourn.clouds.aws.site import BOOT, Made, until_known
 from sojourn.clouds.aws.store import options_for_machines, url_of
 from sojourn.clouds.aws.userdata import LONGEST, user_data
 from sojourn.core.errors import InvalidInput, NotFound
@@ -44,7 +44,7 @@ class LaunchTemplate(Made):
             self._call(
                 "create_launch_template",
                 LaunchTemplateName=self._site.name,
-                LaunchTemplateData=self._data(),
+                LaunchTemplateData=self._data(ctx),
                 TagSpecifications=self._tagged("launch-template"),
             )
 
@@ -53,13 +53,13 @@ class LaunchTemplate(Made):
             if self._find():  # who may delete ours only may not even ask for what is not there
                 self._call("delete_launch_template", LaunchTemplateName=self._site.name)
 
-    def _data(self) -> dict[str, Any]:
+    def _data(self, ctx: Context) -> dict[str, Any]:
         site, offer = self._site, self._site.offer
         data: dict[str, Any] = {
             "ImageId": offer.image.id,
             "InstanceType": offer.type,
             "KeyName": site.name,
-            "SecurityGroupIds": [SecurityGroup(site).group()],
+            "SecurityGroupIds": [until_known(ctx, SecurityGroup(site).group)],
             "IamInstanceProfile": self._profile(),
             "UserData": self._user_data(),
             "InstanceInitiatedShutdownBehavior": "terminate",
