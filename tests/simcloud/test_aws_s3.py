@@ -51,6 +51,16 @@ def test_a_new_bucket_may_be_missing_for_a_while(aws: SimAWS, user: User) -> Non
     user.s3.put_object(Bucket=bucket, Key="a", Body=b"")
 
 
+def test_the_name_of_a_deleted_bucket_is_free_after_a_while(aws: SimAWS, user: User) -> None:
+    aws.timing.bucket_gone = 60
+    user.make_bucket()
+    user.remove_bucket()
+    assert "conflicting" in refused("OperationAborted", user.make_bucket)
+    aws.advance(60)
+    user.make_bucket()
+    user.remove_bucket()
+
+
 def test_versions_and_uploads_are_found_and_can_be_removed(aws: SimAWS, user: User) -> None:
     bucket = user.make_bucket()
     where = {"Bucket": bucket}

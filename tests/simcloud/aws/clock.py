@@ -13,6 +13,7 @@ class Timing:
 
     profile_ready: float = 0.0  # how long a new instance profile is unknown to EC2
     bucket_ready: float = 0.0  # how long a new bucket is not found
+    bucket_gone: float = 0.0  # how long there can be none of the name of a deleted one
     group_ready: float = 0.0  # how long EC2 does not know a new security group
     group_usable: float = 0.0  # how long nothing can be launched with it
     instance_ready: float = 0.0  # how long EC2 does not tell of a new instance

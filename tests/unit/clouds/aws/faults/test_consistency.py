@@ -97,6 +97,32 @@ def test_a_bucket_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
     assert laptop.sim.inventory() == []
 
 
+def test_a_bucket_whose_name_is_not_free_yet_is_waited_for(laptop: Laptop) -> None:
+    laptop.sim.timing.bucket_gone = 0.5
+    laptop.create()
+    laptop.delete()
+    laptop.sim.fail("s3:PutBucketTagging", code="OperationAborted", status=409, times=2)
+    laptop.create()
+    assert laptop.has_all()
+    names = [call.name for call in laptop.sim.calls]
+    assert names.count("s3:CreateBucket") > 2
+    assert names.count("s3:PutBucketTagging") == 4
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
+def test_a_bucket_whose_name_is_not_free_for_long_is_told(
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop.sim.timing.bucket_gone = 3600
+    laptop.create()
+    laptop.delete()
+    monkeypatch.setattr(stores, "_PATIENCE", 0.1)
+    with pytest.raises(Transient, match=r"still works on the deletion .* try again in an hour"):
+        laptop.create()
+    assert laptop.sim.inventory() == []
+
+
 def test_a_bucket_that_is_not_known_yet_is_removed_when_the_creation_is_cancelled(
     laptop: Laptop,
 ) -> None:
