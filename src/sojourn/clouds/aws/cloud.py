@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.locate import Places
 from sojourn.clouds.aws.machines import Offers
 from sojourn.core.errors import InvalidInput
@@ -44,6 +45,7 @@ class AwsCloud:
                 f"{given!r} is no instance profile; give its ARN, such as "
                 "arn:aws:iam::123456789012:instance-profile/name",
             )
+        tags.check(task)
         self._places.check(task)
         self._offers.find(task)
         return ()
