@@ -154,15 +154,15 @@ class Offers:
         return zones
 
     def _subnets(self, region: str, vpc: str, type: str, zones: set[str]) -> tuple[str, ...]:
+        """Those from which a machine reaches the world: it needs a public address for that."""
         found = self._ec2("subnets", region, "describe_subnets", Filters=_is("vpc-id", vpc))
-        subnets = sorted(
-            (subnet["AvailabilityZone"], subnet["SubnetId"])
-            for subnet in found["Subnets"]
-            if subnet["AvailabilityZone"] in zones
-        )
+        here = [subnet for subnet in found["Subnets"] if subnet["AvailabilityZone"] in zones]
+        default = [subnet for subnet in here if subnet["DefaultForAz"]]
+        public = default or [subnet for subnet in here if subnet["MapPublicIpOnLaunch"]]
+        subnets = sorted((subnet["AvailabilityZone"], subnet["SubnetId"]) for subnet in public)
         if not subnets:
             raise NotFound(
-                f"No subnet of the default VPC is in a zone that has {type}",
+                f"No public subnet of the default VPC is in a zone that has {type}",
                 hint=f"Zones that have it: {', '.join(sorted(zones))}. Add a default subnet there: "
                 "aws ec2 create-default-subnet",
             )

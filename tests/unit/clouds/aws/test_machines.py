@@ -108,6 +108,40 @@ def test_machines_go_to_zones_that_have_their_type(laptop: SimAWS) -> None:
     assert "us-east-1e" not in zones  # which has none of them
 
 
+def _private_subnet(user: User) -> str:
+    """As people add them to the default network."""
+    [vpc] = user.ec2.describe_vpcs()["Vpcs"]
+    made = user.ec2.create_subnet(
+        VpcId=vpc["VpcId"], CidrBlock="172.31.240.0/24", AvailabilityZone="us-west-1b"
+    )
+    return str(made["Subnet"]["SubnetId"])
+
+
+def test_machines_go_to_default_subnets_and_not_to_others(laptop: SimAWS, user: User) -> None:
+    default = set(user.subnets().split(","))
+    private = _private_subnet(user)
+    assert set(_found().subnets) == default
+    assert private not in default
+
+
+def test_without_default_subnets_machines_go_to_public_ones(laptop: SimAWS, user: User) -> None:
+    private, public = _private_subnet(user), ""
+    for subnet in backends.ec2("us-west-1").describe_subnets():
+        subnet.default_for_az = "false"
+        if subnet.id != private and not public:
+            public = subnet.id
+        subnet.map_public_ip_on_launch = "true" if subnet.id == public else "false"
+    assert _found().subnets == (public,)
+
+
+def test_without_a_public_subnet_it_is_told_how_to_make_one(laptop: SimAWS) -> None:
+    for subnet in backends.ec2("us-west-1").describe_subnets():
+        subnet.default_for_az = subnet.map_public_ip_on_launch = "false"
+    with pytest.raises(NotFound, match="No public subnet") as caught:
+        _found()
+    assert "aws ec2 create-default-subnet" in caught.value.hint
+
+
 def test_all_generic_types_that_aws_still_has_can_be_had_somewhere(laptop: SimAWS) -> None:
     refused = set()
     for machine in ("s", "m", "l", "xl", "m+t4"):
