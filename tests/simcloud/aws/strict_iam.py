@@ -69,7 +69,8 @@ def answer_sts(call: Call, request: Request) -> Answer:
         return backends.call(call.service, request)
     given = codec.parameters("sts", call.operation, request)
     try:
-        decoded = zlib.decompress(base64.urlsafe_b64decode(given["EncodedMessage"])).decode()
+        padded = given["EncodedMessage"] + "=="
+        decoded = zlib.decompress(base64.urlsafe_b64decode(padded)).decode()
     except (ValueError, zlib.error):
         code = "InvalidAuthorizationMessageException"
         raise AWSError(code, "Message is not valid") from None
@@ -90,4 +91,5 @@ def encoded(action: str, resource: str, who: str) -> str:
             "conditions": {"items": []},
         },
     }
-    return base64.urlsafe_b64encode(zlib.compress(json.dumps(message).encode())).decode()
+    data = zlib.compress(json.dumps(message).encode())
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

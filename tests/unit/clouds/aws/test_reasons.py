@@ -59,6 +59,18 @@ def _obstacle(handle: sojourn.Handle) -> str:
             "is used up: ask for more in Service Quotas",
         ),
         (
+            "Max spot instance count exceeded",
+            {"spot": 0, "machine": "m+t4"},
+            "the quota 'All G and VT Spot Instance Requests' is used up: "
+            "ask for more in Service Quotas",
+        ),
+        (
+            "UnfulfillableCapacity - Unable to fulfill capacity due to your request configuration.",
+            {"spot": 0},
+            "AWS has no spot capacity for m5.2xlarge now and keeps trying: "
+            "wait, or choose another machine or region",
+        ),
+        (
             Refusal.UNSUPPORTED,
             {"region": "eu-north-1", "machine": "m5.large"},
             "the zone eu-north-1? has no m5.large: choose another machine or region",
