@@ -6,7 +6,7 @@ Whether there is room for it does not belong here, see `market`.
 from __future__ import annotations
 
 import base64
-import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -162,7 +162,7 @@ def _wanted(data: Mapping[str, Any], zone: str, zones: list[str]) -> Wanted:
     market = data.get("InstanceMarketOptions", {})
     spot = market.get("MarketType") == "spot"
     price = market.get("SpotOptions", {}).get("MaxPrice", "")
-    if price and not (0 < float(price) < math.inf):
+    if price and not (re.fullmatch(r"\d*\.?\d+", price) and float(price) > 0):
         raise LaunchRefusedError(f"Invalid value '{price}' for spot price.")
     others = tuple(each for each in zones if each != zone)
     wanted = Wanted(data["InstanceType"], zone, others, data["ImageId"], spot, price)

@@ -6,6 +6,7 @@ import base64
 import math
 from contextlib import suppress
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -76,7 +77,7 @@ class LaunchTemplate(Made):
         if site.wanted.spot >= 0:
             market: dict[str, Any] = {"SpotInstanceType": "one-time"}
             if site.wanted.spot > 0:
-                market["MaxPrice"] = str(site.wanted.spot)
+                market["MaxPrice"] = _price(site.wanted.spot)
             data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
         return data
 
@@ -121,6 +122,11 @@ class LaunchTemplate(Made):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "ec2", operation, **arguments)
+
+
+def _price(dollars: float) -> str:
+    """As AWS takes it: Python writes small ones with an exponent."""
+    return f"{Decimal(str(dollars)):f}"
 
 
 def time_of(timeout: int) -> timedelta:

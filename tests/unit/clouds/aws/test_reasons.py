@@ -113,6 +113,13 @@ def test_a_price_that_is_too_low_is_told_with_what_it_would_cost(laptop: SimAWS)
     handle.delete()
 
 
+def test_a_very_small_price_is_written_as_aws_takes_it(laptop: SimAWS) -> None:
+    laptop.spot_price("m5.2xlarge", 0.15)
+    handle = _created(spot=0.00005)
+    assert "the task pays 0.00005 at most" in _obstacle(handle)
+    handle.delete()
+
+
 def test_a_failure_is_not_told_any_more_once_a_machine_came(laptop: SimAWS) -> None:
     laptop.capacity(None, None, False)
     handle = _created()
