@@ -47,7 +47,7 @@ class AwsCloud:
             )
         tags.check(task)
         self._places.check(task)
-        self._offers.find(task)
+        self._offers.check(task)
         return ()
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:

@@ -57,6 +57,7 @@ class Image:
     id: str
     architecture: str
     root_device: str
+    size: int  # GB that its disk has at least; 0: nobody knows
     pythons: tuple[str, ...]
 
 
@@ -91,6 +92,14 @@ class Offers:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._known: dict[tuple[str, str, str], Offer] = {}
+
+    def check(self, task: Task) -> None:
+        """Refuse what is not there, and what does not fit."""
+        size = self.find(task).image.size
+        if 0 < task.disk_size < size:
+            raise InvalidInput(
+                "disk_size", f"{task.disk_size} GB is too small, {task.image!r} needs {size}"
+            )
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
@@ -188,8 +197,14 @@ class Offers:
                 f"in {region}",
             )
         image = max(found["Images"], key=lambda image: image["CreationDate"])
+        root = image["RootDeviceName"]
+        sizes = [
+            disk.get("Ebs", {}).get("VolumeSize", 0)
+            for disk in image.get("BlockDeviceMappings", ())
+            if disk["DeviceName"] == root
+        ]
         return Image(
-            image["ImageId"], image["Architecture"], image["RootDeviceName"], wanted.pythons
+            image["ImageId"], image["Architecture"], root, max(sizes, default=0), wanted.pythons
         )
 
 

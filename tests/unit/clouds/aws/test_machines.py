@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import sojourn
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.machines import Offer, Offers
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
@@ -106,6 +107,15 @@ def test_machines_go_to_zones_that_have_their_type(laptop: SimAWS) -> None:
     assert zones
     assert len(zones) == len(offer.subnets)
     assert "us-east-1e" not in zones  # which has none of them
+
+
+def test_a_disk_that_is_smaller_than_the_image_is_refused(laptop: SimAWS) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        sojourn.create(Task("#!/bin/sh\n", cloud="aws", disk_size=7))
+    assert caught.value.path == "disk_size"
+    assert "7 GB is too small, 'ubuntu' needs 8" in caught.value.message
+    assert laptop.inventory() == []
+    sojourn.create(Task("#!/bin/sh\n", cloud="aws", disk_size=8)).delete(fetch=False)
 
 
 def _private_subnet(user: User) -> str:
