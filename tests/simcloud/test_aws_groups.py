@@ -345,3 +345,23 @@ def test_a_group_may_be_told_to_leave_its_zones_uneven(aws: SimAWS, user: User) 
     assert user.group()["SuspendedProcesses"] == []
     until(lambda: len(set(_zones(aws))) == 2, 10)
     user.delete_group()
+
+
+def test_a_group_that_cannot_launch_for_a_day_gives_up(aws: SimAWS, user: User) -> None:
+    aws.capacity(None, None, False)
+    user.make_template()
+    user.make_group(1)
+    until(user.activities)
+    aws.advance(24 * 3600)
+    until(lambda: user.group()["SuspendedProcesses"])
+    [suspended] = user.group()["SuspendedProcesses"]
+    assert suspended["ProcessName"] == "Launch"
+    assert suspended["SuspensionReason"].startswith("Administratively suspended")
+    aws.capacity(None, None, True)
+    aws.advance(3600)
+    tried = len(user.activities())
+    assert user.members() == []
+    assert len(user.activities()) == tried
+    user.autoscaling.resume_processes(AutoScalingGroupName="a-group", ScalingProcesses=["Launch"])
+    user.in_service(1)
+    user.delete_group()

@@ -203,7 +203,9 @@ def _ensure_started(ctx: Context, scaler: Scaler, records: Sequence[RankRecord])
     A scaler that wants machines counts those that end by itself.
     """
     fleet = scaler.fleet(ctx)
-    if not fleet or not fleet.wanted:
+    if fleet and fleet.wanted and fleet.stuck:
+        scaler.scale(ctx, fleet.wanted)
+    elif not fleet or not fleet.wanted:
         scaler.scale(ctx, sum(not record.ended for record in records))
 
 

@@ -21,6 +21,7 @@ class Timing:
     respawn: float = 0.1  # how long a group takes to replace what it lost
     rebalance: float = 0.1  # how long a group lets its zones be uneven
     retry: float = 0.3  # how long a group waits after a launch that failed in all zones
+    give_up: float = 24 * 3600.0  # how long a group that cannot launch goes on trying
     shutdown: float = 10.0  # how long a machine has to shut down in order
     deletion: float = 0.1  # how long a group without instances is being deleted
     notice: float = 2.0  # from the notice of an interruption to the interruption

@@ -132,6 +132,7 @@ class Group:
     wait_until: float = 0.0  # nothing is launched before
     gone_at: float | None = None  # when its deletion is complete
     suspended: dict[str, str] = field(default_factory=dict)  # processes, and why
+    failing_since: float = 0.0  # no launch succeeded since
     even_at: float | None = None  # when it evens out its zones
     extra: str = ""  # the instance that was launched for that
 

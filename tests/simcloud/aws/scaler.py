@@ -228,12 +228,14 @@ class Scaler:
             message = f"{str(refused).removesuffix('.')}. Launching EC2 instance failed."
             activity.description += f".  Status Reason: {message}"
             activity.finish(self._clock.today(), "Failed", message)
+            self._give_up_in_time(group, now)
             group.tried.add(subnet)
             if group.tried >= set(group.subnets):
                 group.tried.clear()
                 group.wait_until = now + self._timing.retry
             return
         group.tried.clear()
+        group.failing_since = 0.0
         activity.description += f": {instance.id}"
         activity.status = "PreInService"
         template, version = launch.find_template(group.region, group.template)
@@ -244,6 +246,14 @@ class Scaler:
         }
         group.members[instance.id] = Member(instance, used, activity)
         self._fleet.add(instance)
+
+    def _give_up_in_time(self, group: Group, now: float) -> None:
+        """A group that has tried for long enough is suspended, until somebody resumes it."""
+        group.failing_since = group.failing_since or now
+        if now - group.failing_since >= self._timing.give_up:
+            today = stamp(self._clock.today())
+            group.suspended["Launch"] = f"Administratively suspended at {today}"
+            group.failing_since = 0.0
 
     def _make(self, group: Group, subnet: str) -> Instance:
         template, version = launch.find_template(group.region, group.template)

@@ -36,6 +36,7 @@ _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
 _HERE = ("pending", "running", "shutting-down", "stopping")
 _AT_ONCE = 200  # values of a filter
+_LAUNCH = "Launch"  # a process of the group
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
 
@@ -118,7 +119,13 @@ class AwsScaler(Made):
             return
         self._tell_stopped(group, not machines)
         if machines:
-            together([partial(self._arm, ctx), partial(self._keep_where_they_are)])
+            together(
+                [
+                    partial(self._arm, ctx),
+                    partial(self._keep_where_they_are),
+                    partial(self._resume, group),
+                ]
+            )
         self._call(
             "set_desired_capacity",
             AutoScalingGroupName=self._site.name,
@@ -163,6 +170,15 @@ class AwsScaler(Made):
             ScalingProcesses=["AZRebalance"],
         )
 
+    def _resume(self, group: Any) -> None:
+        """AWS stops to launch machines for a group if that failed for a day."""
+        if _stuck(group):
+            self._call(
+                "resume_processes",
+                AutoScalingGroupName=self._site.name,
+                ScalingProcesses=[_LAUNCH],
+            )
+
     def fleet(self, ctx: Context) -> Fleet | None:
         group = self._group()
         if group is None:
@@ -172,7 +188,8 @@ class AwsScaler(Made):
             for item in group["Instances"]
             if item["LifecycleState"].startswith(_ALIVE)
         ]
-        return Fleet(int(group["DesiredCapacity"]), tuple(self._alive(members)))
+        wanted = int(group["DesiredCapacity"])
+        return Fleet(wanted, tuple(self._alive(members)), stuck=_stuck(group))
 
     def _alive(self, members: list[str]) -> list[Machine]:
         """Those that EC2 does not tell to be gone; of the newest it may not know anything yet."""
@@ -231,6 +248,9 @@ class AwsScaler(Made):
 
     def obstacle(self, ctx: Context) -> str:
         """What was last in the way; nothing, once a machine came after it."""
+        group = self._group()
+        if group and _stuck(group):
+            return f"AWS stopped trying; `sojourn start {self._site.name}` tries again"
         recent: list[Any] = []
         since = ""
         for activity in self._activities():
@@ -272,6 +292,11 @@ class AwsScaler(Made):
 def _going(group: Any) -> bool:
     """Whether it is being deleted: nothing can be changed then."""
     return str(group.get("Status", "")).startswith("Delete")
+
+
+def _stuck(group: Any) -> bool:
+    """Whether AWS launches nothing for it."""
+    return any(each["ProcessName"] == _LAUNCH for each in group.get("SuspendedProcesses", ()))
 
 
 def _machine(item: Any) -> Machine:

@@ -132,6 +132,20 @@ def test_a_failure_is_not_told_any_more_once_a_machine_came(laptop: SimAWS) -> N
     handle.delete()
 
 
+def test_that_aws_stopped_trying_is_told_and_a_start_has_it_try_again(laptop: SimAWS) -> None:
+    laptop.capacity(None, None, False)
+    handle = _created()
+    assert "capacity" in _obstacle(handle)
+    laptop.advance(24 * 3600)
+    stopped = f"AWS stopped trying; `sojourn start {handle.id}` tries again"
+    until(lambda: _obstacle(handle) == stopped)
+    laptop.capacity(None, None, True)
+    handle.start()
+    until(handle.machines)
+    handle.delete()
+    assert laptop.inventory() == []
+
+
 @pytest.mark.parametrize(
     ("type", "spot", "name"),
     [
