@@ -41,10 +41,12 @@ _GENERIC = {
         "ubuntu",
         "amazon",
         "*",
-        "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
+        # "Learning ARM64 Base" for arm64
+        "Deep Learning*Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
         ("312",),
     ),
 }
+_OLDER_DRIVER = "ubuntu@amazon:x86_64:Deep Learning Base Proprietary Nvidia Driver GPU AMI *"
 _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
 _WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
@@ -110,6 +112,7 @@ class Offers:
 
     def _find(self, region: str, type: str, image: str) -> Offer:
         wanted = parse_image(image)
+        _check_driver(type, image)
         if region not in self._account.regions():
             raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
         with ThreadPoolExecutor() as pool:
@@ -210,6 +213,17 @@ class Offers:
 
 def _is(name: str, value: str) -> list[dict[str, Any]]:
     return [{"Name": name, "Values": [value]}]
+
+
+def _check_driver(type: str, image: str) -> None:
+    """The open driver of that image is for newer chips."""
+    chip = _WITHDRAWN.get(type.partition(".")[0])
+    if chip and image == "nvidia":
+        raise InvalidInput(
+            "image",
+            f"the driver of 'nvidia' does not know the {chip} of {type}; use another machine such "
+            f"as m+t4, or an image with the older driver: {_OLDER_DRIVER}",
+        )
 
 
 def _no_such_type(type: str, region: str) -> InvalidInput:

@@ -118,6 +118,38 @@ def test_a_disk_that_is_smaller_than_the_image_is_refused(laptop: SimAWS) -> Non
     sojourn.create(Task("#!/bin/sh\n", cloud="aws", disk_size=8)).delete(fetch=False)
 
 
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        ("m+t4", "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20250228"),
+        (
+            "g5g.xlarge",
+            "Deep Learning ARM64 Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20250228",
+        ),
+    ],
+)
+def test_nvidia_is_the_newest_for_the_architecture_of_the_machine(
+    laptop: SimAWS, machine: str, name: str
+) -> None:
+    found = _found(machine=machine, image="nvidia", region="us-west-2")
+    assert _name_of(found) == name
+    task = Task("#!/bin/sh\n", cloud="aws", machine=machine, image="nvidia", region="us-west-2")
+    handle = sojourn.create(task)
+    laptop.wait(laptop.instances)
+    assert laptop.instances()[0].record.image_id == found.image.id
+    handle.delete(fetch=False)
+
+
+@pytest.mark.parametrize(("machine", "chip"), [("m+v100", "V100s"), ("p2.xlarge", "K80s")])
+def test_nvidia_is_refused_for_chips_that_its_driver_does_not_know(
+    laptop: SimAWS, machine: str, chip: str
+) -> None:
+    error = _refused(machine=machine, image="nvidia")
+    assert error.path == "image"
+    assert f"does not know the {chip}" in error.message
+    assert "Proprietary Nvidia Driver" in error.message
+
+
 def _private_subnet(user: User) -> str:
     """As people add them to the default network."""
     [vpc] = user.ec2.describe_vpcs()["Vpcs"]
