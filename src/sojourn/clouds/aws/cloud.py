@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsCloud"]
 
-_PROFILE = re.compile(r"arn:aws[\w-]*:iam::\d*:instance-profile/.+")
+_PROFILE = re.compile(r"arn:aws:iam::\d*:instance-profile/.+")
 
 
 class AwsCloud:

@@ -48,6 +48,7 @@ _GENERIC = {
 }
 _OLDER_DRIVER = "ubuntu@amazon:x86_64:Deep Learning Base Proprietary Nvidia Driver GPU AMI *"
 _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
+_STANDARD = "aws"  # the partition of most regions
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
 _WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
 
@@ -113,8 +114,7 @@ class Offers:
     def _find(self, region: str, type: str, image: str) -> Offer:
         wanted = parse_image(image)
         _check_driver(type, image)
-        if region not in self._account.regions():
-            raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
+        self._check_region(region)
         with ThreadPoolExecutor() as pool:
             vpc = pool.submit(self._default_vpc, region)
             zones = pool.submit(self._zones, region, type)
@@ -128,6 +128,17 @@ class Offers:
             found = pool.submit(self._newest, region, wanted)
             subnets = self._subnets(region, vpc.result(), type, zones.result())
             return Offer(region, type, found.result(), vpc.result(), subnets)
+
+    def _check_region(self, region: str) -> None:
+        partition = self._account.regions().get(region)
+        if partition is None:
+            raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
+        if partition != _STANDARD:  # with names and addresses of its own
+            raise InvalidInput(
+                "region",
+                f"{region} is of the partition {partition}; only the standard one is supported, "
+                "which has neither China nor GovCloud",
+            )
 
     def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
         return self._account.call(what, "ec2", region, operation, **arguments)

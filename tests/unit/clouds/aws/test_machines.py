@@ -89,6 +89,14 @@ def test_a_region_that_there_is_not_is_refused(laptop: SimAWS) -> None:
     assert "us-moon-1" in error.message
 
 
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1"])
+def test_a_region_of_another_partition_is_refused(laptop: SimAWS, region: str) -> None:
+    error = _refused(region=region)
+    assert error.path == "region"
+    assert "only the standard one is supported" in error.message
+    assert laptop.calls == []
+
+
 def test_a_region_without_a_default_network_is_told_with_what_makes_one(
     laptop: SimAWS, user: User
 ) -> None:
