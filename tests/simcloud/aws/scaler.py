@@ -129,7 +129,8 @@ class Scaler:
         if group.status == DELETING:
             return self._dissolve(group, now)
         extra = group.members.get(group.extra)
-        excess = len(group.staying) - group.desired - bool(extra and extra.state == "Pending")
+        coming = bool(extra and extra.state.startswith("Pending"))
+        excess = len(group.staying) - group.desired - coming
         for member in self._victims(group, excess) if excess > 0 else []:
             today = stamp(self._clock.today())
             size = len(group.staying)
