@@ -48,19 +48,22 @@ def _problems(task: Task) -> Iterator[str]:
         yield f"{len(task.tags)} are too many, AWS takes {MOST} beside our own"
     seen: set[str] = set()
     for key, value in task.tags.items():
-        name = key.lower()
-        if not 1 <= len(key) <= _LONGEST_KEY:
-            yield f"{key!r} has {len(key)} characters, AWS takes 1 to {_LONGEST_KEY}"
-        if len(value) > _LONGEST:
-            yield f"the value of {key!r} has {len(value)} characters, AWS takes {_LONGEST}"
-        for text in (key, value):
-            if text != _clean(text):
-                yield f"{text!r} is not possible; give letters, digits, spaces and any of {_SIGNS}"
-        if name == "name" or name.startswith(("aws:", _OURS)):
-            yield f"{key!r} is none of yours: AWS and Sojourn have this name for themselves"
-        if name in seen:
+        yield from _problems_of(key, value)
+        if key.lower() in seen:
             yield f"{key!r} is there twice: AWS does not tell capitals from small letters"
-        seen.add(name)
+        seen.add(key.lower())
+
+
+def _problems_of(key: str, value: str) -> Iterator[str]:
+    if not 1 <= len(key) <= _LONGEST_KEY:
+        yield f"{key!r} has {len(key)} characters, AWS takes 1 to {_LONGEST_KEY}"
+    if len(value) > _LONGEST:
+        yield f"the value of {key!r} has {len(value)} characters, AWS takes {_LONGEST}"
+    for text in (key, value):
+        if text != _clean(text):
+            yield f"{text!r} is not possible; give letters, digits, spaces and any of {_SIGNS}"
+    if key.lower() == "name" or key.lower().startswith(("aws:", _OURS)):
+        yield f"{key!r} is none of yours: AWS and Sojourn have this name for themselves"
 
 
 def _clean(text: str) -> str:
