@@ -131,7 +131,9 @@ def test_a_group_needs_the_rights_to_launch_and_to_pass_the_role(aws: SimAWS, us
         (allow(*basic, "ec2:RunInstances"), "iam:PassRole"),
     ):
         other = User(aws.user(policy))
-        assert missing in refused("AccessDenied", other.make_group)
+        said = refused("ValidationError", other.make_group)
+        told = user.sts.decode_authorization_message(EncodedMessage=said.rpartition(" ")[2])
+        assert missing in told["DecodedMessage"]
         other.close()
     policy = allow(*basic, "ec2:RunInstances")
     policy["Statement"].append(

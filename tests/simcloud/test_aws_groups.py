@@ -300,3 +300,68 @@ def test_user_data_arrives_as_it_was_given(aws: SimAWS, user: User) -> None:
     user.make_group(1)
     user.in_service(1)
     assert aws.instances()[0].user_data == data
+
+
+def _zones(aws: SimAWS) -> list[str]:
+    return sorted(each.zone for each in aws.instances() if each.state == "running")
+
+
+def _make_uneven_group(aws: SimAWS, user: User) -> list[str]:
+    """Two in each of two zones, of which those in one leave for good; returns the others."""
+    user.make_template()
+    user.make_group(4, VPCZoneIdentifier=user.subnets())
+    user.in_service(4)
+    zone = _zones(aws)[0]
+    assert _zones(aws).count(zone) == 2
+    here = {each.id: each.zone for each in aws.instances()}
+    for instance in [name for name in here if here[name] == zone]:
+        user.autoscaling.terminate_instance_in_auto_scaling_group(
+            InstanceId=instance, ShouldDecrementDesiredCapacity=True
+        )
+    return [name for name in here if here[name] != zone]
+
+
+def test_a_group_with_uneven_zones_ends_an_instance_at_work(aws: SimAWS, user: User) -> None:
+    staying = _make_uneven_group(aws, user)
+    until(lambda: len(set(_zones(aws))) == len(_zones(aws)) == 2, 10)
+    assert len(set(staying) & set(user.in_service(2))) == 1
+    causes = [activity["Cause"] for activity in user.activities()]
+    assert any("to balance instances in zones" in cause for cause in causes)
+    user.delete_group()
+
+
+def test_a_group_may_be_told_to_leave_its_zones_uneven(aws: SimAWS, user: User) -> None:
+    aws.timing.rebalance = 3600
+    staying = _make_uneven_group(aws, user)
+    which = {"AutoScalingGroupName": "a-group", "ScalingProcesses": ["AZRebalance"]}
+    user.autoscaling.suspend_processes(**which)
+    [suspended] = user.group()["SuspendedProcesses"]
+    assert suspended["ProcessName"] == "AZRebalance"
+    aws.advance(3600)
+    assert sorted(user.in_service(2)) == sorted(staying)
+    assert not any("to balance" in activity["Cause"] for activity in user.activities())
+    aws.timing.rebalance = 0
+    user.autoscaling.resume_processes(**which)
+    assert user.group()["SuspendedProcesses"] == []
+    until(lambda: len(set(_zones(aws))) == 2, 10)
+    user.delete_group()
+
+
+def test_a_group_that_cannot_launch_for_a_day_gives_up(aws: SimAWS, user: User) -> None:
+    aws.capacity(None, None, False)
+    user.make_template()
+    user.make_group(1)
+    until(user.activities)
+    aws.advance(24 * 3600)
+    until(lambda: user.group()["SuspendedProcesses"])
+    [suspended] = user.group()["SuspendedProcesses"]
+    assert suspended["ProcessName"] == "Launch"
+    assert suspended["SuspensionReason"].startswith("Administratively suspended")
+    aws.capacity(None, None, True)
+    aws.advance(3600)
+    tried = len(user.activities())
+    assert user.members() == []
+    assert len(user.activities()) == tried
+    user.autoscaling.resume_processes(AutoScalingGroupName="a-group", ScalingProcesses=["Launch"])
+    user.in_service(1)
+    user.delete_group()

@@ -9,7 +9,11 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import S3Store
 
+from sojourn.core.errors import Transient
+from sojourn.storage.store import ObstoreStore
+from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
+from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws_user import User, refused
 
 
@@ -49,6 +53,16 @@ def test_a_new_bucket_may_be_missing_for_a_while(aws: SimAWS, user: User) -> Non
     refused("404", user.s3.head_bucket, Bucket=bucket)
     aws.advance(60)
     user.s3.put_object(Bucket=bucket, Key="a", Body=b"")
+
+
+def test_the_name_of_a_deleted_bucket_is_free_after_a_while(aws: SimAWS, user: User) -> None:
+    aws.timing.bucket_gone = 60
+    user.make_bucket()
+    user.remove_bucket()
+    assert "conflicting" in refused("OperationAborted", user.make_bucket)
+    aws.advance(60)
+    user.make_bucket()
+    user.remove_bucket()
 
 
 def test_versions_and_uploads_are_found_and_can_be_removed(aws: SimAWS, user: User) -> None:
@@ -140,3 +154,36 @@ def test_obstore_finds_all_that_it_needs(store: S3Store) -> None:
     assert obstore.get(store, "big").bytes() == big
     with pytest.raises(FileNotFoundError):
         obstore.get(store, "missing")
+
+
+@pytest.fixture
+def conflicting(aws: SimAWS, store: S3Store) -> SimAWS:
+    """S3 says so while another write or deletion of the same object is under way."""
+    aws.fail("s3:PutObject", code="ConditionalRequestConflict", status=409, times=2)
+    return aws
+
+
+def test_a_creation_that_meets_another_change_is_tried_again(
+    conflicting: SimAWS, store: S3Store
+) -> None:
+    assert ObstoreStore(store).put_new("a", b"one")
+    assert obstore.get(store, "a").bytes() == b"one"
+
+
+def test_a_creation_that_meets_another_one_is_lost_if_that_came_first(
+    conflicting: SimAWS, store: S3Store
+) -> None:
+    def write(call: Call) -> None:
+        if call.operation == "GetObject":
+            backends.s3().put_object("a-bucket", "a", b"theirs")
+
+    conflicting.watch(write)
+    assert not ObstoreStore(store).put_new("a", b"ours")
+
+
+def test_a_creation_that_never_gets_through_is_worth_another_try(
+    conflicting: SimAWS, store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sojourn.storage.store._CONFLICT_WAITS", (0.0, 0.0))
+    with pytest.raises(Transient, match="Others write and delete a"):
+        ObstoreStore(store).put_new("a", b"one")

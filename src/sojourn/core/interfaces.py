@@ -55,10 +55,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Fleet:
-    """The machines of a scaler at one moment: how many it is to keep alive, and those that are."""
+    """The machines of a scaler at one moment: how many it is to keep alive, and those that are.
+
+    `stuck`: it tries no more, until it is scaled again.
+    """
 
     wanted: int
     machines: tuple[Machine, ...]
+    stuck: bool = False
 
 
 @dataclass(frozen=True)

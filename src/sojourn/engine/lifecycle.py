@@ -243,6 +243,8 @@ def _ensure_started(ctx: Context, scaler: Scaler, data: Data, task: Task) -> Non
     left = sum(not record.ended for record in data.records(ctx, task.parallelism))
     if not fleet or fleet.wanted < left:
         scaler.scale(ctx, left)
+    elif fleet.stuck:
+        scaler.scale(ctx, fleet.wanted)
 
 
 def pull(

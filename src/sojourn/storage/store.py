@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import re
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -42,6 +43,7 @@ __all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store", 
 
 _RETRY_FOR = timedelta(seconds=120)
 _REQUEST_TIMEOUT = "60s"
+_CONFLICT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds
 _DELETED_AT_ONCE = 500
 _OUTSIDE = re.compile(r"range was invalid|Invalid range")
 _STATUS = re.compile(r"status code: (?P<status>\d{3})")
@@ -164,12 +166,27 @@ class ObstoreStore:
             obstore.put(self._backend, path, data, use_multipart=False)
 
     def put_new(self, path: str, data: Buffer) -> bool:
+        for wait in _CONFLICT_WAITS:
+            if self._created(path, data):
+                return True
+            try:
+                # Ours, if an answer was lost and the request repeated below us.
+                return bytes(self.get(path)) == bytes(data)
+            except NotFound:
+                # S3 refuses also while somebody else is about to write or delete it, and obstore
+                # makes no difference: nobody has won yet.
+                time.sleep(wait)
+        raise Transient(
+            f"Others write and delete {path} in the store all the time",
+            hint="Try again.",
+        )
+
+    def _created(self, path: str, data: Buffer) -> bool:
         with _translated(path):
             try:
                 obstore.put(self._backend, path, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
-                # Ours, if an answer was lost and the request repeated below us.
-                return bytes(self.get(path)) == bytes(data)
+                return False
             return True
 
     def copy(self, source: str, target: str) -> None:

@@ -68,7 +68,7 @@ class SimAWS:
         self._s3 = S3(self._clock, self.timing)
         services = {
             "autoscaling": AutoScaling(self._groups, self._scaler, profiles, self._clock).answer,
-            "ec2": EC2(self._fleet).answer,
+            "ec2": EC2(self._fleet, profiles, self._clock, self.timing).answer,
             "iam": IAM(profiles, self.timing).answer,
             "s3": self._s3.answer,
             "servicequotas": answer_quotas,

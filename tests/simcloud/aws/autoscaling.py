@@ -26,6 +26,7 @@ _IGNORED = {
     "DefaultCooldown", "TerminationPolicies", "HonorCooldown",
 }  # fmt: skip
 """Parameters that may be given and change nothing here."""
+_PROCESSES = {"AZRebalance", "Launch"}
 _KNOWN = {
     "CreateAutoScalingGroup": {
         "AutoScalingGroupName", "MinSize", "MaxSize", "DesiredCapacity", "LaunchTemplate",
@@ -63,7 +64,9 @@ class AutoScaling:
             "DescribeScalingActivities": self._describe_activities,
             "DescribeScheduledActions": self._describe_schedule,
             "PutScheduledUpdateGroupAction": self._schedule,
+            "ResumeProcesses": self._resume,
             "SetDesiredCapacity": self._set_desired,
+            "SuspendProcesses": self._suspend,
             "TerminateInstanceInAutoScalingGroup": self._terminate,
             "UpdateAutoScalingGroup": self._update,
         }
@@ -148,6 +151,17 @@ class AutoScaling:
         self._scaler.set_desired(
             group, desired, f"At {today} a user request explicitly set group desired capacity"
         )
+
+    def _suspend(self, region: str, given: Given) -> None:
+        group = self._changeable(region, given)
+        today = stamp(self._clock.today())
+        for name in _processes(given):
+            group.suspended[name] = f"User suspended at {today}"
+
+    def _resume(self, region: str, given: Given) -> None:
+        group = self._changeable(region, given)
+        for name in _processes(given):
+            group.suspended.pop(name, None)
 
     def _delete(self, region: str, given: Given) -> None:
         group = self._found(region, given)
@@ -340,6 +354,14 @@ def _check_sizes(low: int, high: int, desired: int) -> None:
             f"Desired capacity:{desired} must be between the specified min size:{low} and max "
             f"size:{high}"
         )
+
+
+def _processes(given: Given) -> list[str]:
+    """Those that are named. Others would have to have an effect here, too."""
+    named = list(given.get("ScalingProcesses", []))
+    if not named or set(named) - _PROCESSES:
+        raise NotImplementedError(f"The processes {named or 'all'} are not known here")
+    return named
 
 
 def _passes(group: Group, wanted: Given) -> bool:

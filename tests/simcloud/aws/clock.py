@@ -13,9 +13,15 @@ class Timing:
 
     profile_ready: float = 0.0  # how long a new instance profile is unknown to EC2
     bucket_ready: float = 0.0  # how long a new bucket is not found
+    bucket_gone: float = 0.0  # how long there can be none of the name of a deleted one
+    group_ready: float = 0.0  # how long EC2 does not know a new security group
+    group_usable: float = 0.0  # how long nothing can be launched with it
+    instance_ready: float = 0.0  # how long EC2 does not tell of a new instance
     launch: float = 0.0  # how long an instance is pending before its machine boots
     respawn: float = 0.1  # how long a group takes to replace what it lost
+    rebalance: float = 0.1  # how long a group lets its zones be uneven
     retry: float = 0.3  # how long a group waits after a launch that failed in all zones
+    give_up: float = 24 * 3600.0  # how long a group that cannot launch goes on trying
     shutdown: float = 10.0  # how long a machine has to shut down in order
     deletion: float = 0.1  # how long a group without instances is being deleted
     notice: float = 2.0  # from the notice of an interruption to the interruption

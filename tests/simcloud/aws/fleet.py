@@ -40,6 +40,7 @@ class Instance:
         self.notice: datetime | None = None  # when it will be interrupted
         self.rebalance: datetime | None = None
         self.ends_at: float | None = None
+        self.known_at = 0.0  # when EC2 begins to tell of it
         if self.spot:
             record.spot_instance_request_id = f"sir-{uuid.uuid4().hex[:8]}"
         self.move("pending")
@@ -96,11 +97,16 @@ class Fleet:
 
     def add(self, instance: Instance) -> None:
         """Have it booted."""
+        instance.known_at = self._clock.now() + self._timing.instance_ready
         self.instances.append(instance)
         self._start(self._boot, instance)
 
     def find(self, instance_id: str) -> Instance | None:
         return next((each for each in self.instances if each.id == instance_id), None)
+
+    def newest(self) -> set[str]:
+        """The ids of those that EC2 does not tell of yet."""
+        return {each.id for each in self.instances if each.known_at > self._clock.now()}
 
     def terminate(self, instance: Instance, why: tuple[str, str] = USER) -> None:
         """As on a call: the machine is asked to shut down, and killed if it does not."""

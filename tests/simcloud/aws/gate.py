@@ -104,9 +104,15 @@ def _denied(call: Call, caller: Caller, need: Need) -> AWSError:
         f"User: {caller.arn} is not authorized to perform: {need.action} on resource: "
         f"{need.resource} because no identity-based policy allows the {need.action} action"
     )
+    message = encoded(need.action, need.resource, caller.arn)
+    if call.service == "autoscaling" and not need.action.startswith("autoscaling:"):
+        return AWSError(  # it tries to launch with the template, and hands on what EC2 says
+            "ValidationError",
+            f"You must use a valid fully-formed launch template. You are not authorized to "
+            f"perform this operation. Encoded authorization failure message: {message}",
+        )
     if call.service != "ec2":
         return AWSError("AccessDenied", text, 403)
-    message = encoded(need.action, need.resource, caller.arn)
     return AWSError(
         "UnauthorizedOperation",
         f"You are not authorized to perform this operation. {text}. "

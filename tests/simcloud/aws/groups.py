@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -130,6 +131,10 @@ class Group:
     tried: set[str] = field(default_factory=set)  # subnets in which a launch has just failed
     wait_until: float = 0.0  # nothing is launched before
     gone_at: float | None = None  # when its deletion is complete
+    suspended: dict[str, str] = field(default_factory=dict)  # processes, and why
+    failing_since: float = 0.0  # no launch succeeded since
+    even_at: float | None = None  # when it evens out its zones
+    extra: str = ""  # the instance that was launched for that
 
     @property
     def arn(self) -> str:
@@ -140,6 +145,13 @@ class Group:
     def staying(self) -> list[Member]:
         """Those that count: started or starting, and not on their way out."""
         return [member for member in self.members.values() if not member.leaving]
+
+    @property
+    def uneven(self) -> bool:
+        """Whether a zone has too many instances, and another too few."""
+        zones = Counter(member.instance.zone for member in self.staying)
+        counts = [zones[zone] for zone in self.zones]
+        return max(counts) - min(counts) > 1
 
     def record(self, activity: Activity) -> Activity:
         self.activities.insert(0, activity)
@@ -161,7 +173,10 @@ class Group:
             "HealthCheckGracePeriod": 0,
             "Instances": [member.described() for member in self.members.values()],
             "CreatedTime": self.created,
-            "SuspendedProcesses": [],
+            "SuspendedProcesses": [
+                {"ProcessName": name, "SuspensionReason": why}
+                for name, why in self.suspended.items()
+            ],
             "VPCZoneIdentifier": ",".join(self.subnets),
             "EnabledMetrics": [],
             "Tags": self.described_tags(),

@@ -21,7 +21,10 @@ _UBUNTU = (
     ("hvm-ssd", "jammy-22.04", ("20240207", "20250305", "20240701")),
     ("hvm-ssd-gp3", "noble-24.04", ("20250305", "20240423", "20240927")),
 )
-_DEEP_LEARNING = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) {}"
+_DEEP_LEARNING = {
+    "amd64": "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu {}) {}",
+    "arm64": "Deep Learning ARM64 Base OSS Nvidia Driver GPU AMI (Ubuntu {}) {}",
+}
 
 
 class Image(Ami):  # type: ignore[misc, unused-ignore]
@@ -55,9 +58,11 @@ def _publish_all(backend: Any) -> None:
             for date in dates:
                 name = f"ubuntu/images/{kind}/ubuntu-{release}-{architecture}-server-{date}"
                 _publish(backend, name, architecture, date, 8, CANONICAL, None)
-    for date in ("20240815", "20250228", "20241115"):
-        name = _DEEP_LEARNING.format(date)
-        _publish(backend, name, "amd64", date, 35, AMAZON, "amazon")
+    for architecture, form in _DEEP_LEARNING.items():
+        for release in ("22.04", "24.04"):
+            for date in ("20240815", "20250228", "20241115"):
+                name = form.format(release, date)
+                _publish(backend, name, architecture, date, 35, AMAZON, "amazon")
 
 
 def _publish(

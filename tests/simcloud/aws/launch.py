@@ -6,7 +6,7 @@ Whether there is room for it does not belong here, see `market`.
 from __future__ import annotations
 
 import base64
-import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +40,7 @@ def find_template(region: str, reference: Mapping[str, str]) -> tuple[Any, Any]:
 
 
 class Profiles:
-    """When instance profiles become known to EC2."""
+    """When instance profiles become known to EC2, and security groups to what launches."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -49,13 +49,16 @@ class Profiles:
     def made(self, name: str, seconds: float) -> None:
         self._ready[name] = self._clock.now() + seconds
 
+    def knows(self, name: str) -> bool:
+        return self._ready.get(name, 0.0) <= self._clock.now()
+
     def role(self, given: Mapping[str, str]) -> str:
         """The role that an instance with this profile gets; none given, none had."""
         if not given:
             return ""
         for profile in backends.iam().instance_profiles.values():
             known = profile.name == given.get("Name") or profile.arn == given.get("Arn")
-            if known and profile.roles and self._ready.get(profile.name, 0.0) <= self._clock.now():
+            if known and profile.roles and self.knows(profile.name):
                 return str(profile.roles[0].name)
         by, value = ("Arn", given["Arn"]) if "Arn" in given else ("Name", given["Name"])
         what = "ARN" if by == "Arn" else "name"
@@ -88,7 +91,7 @@ def check(region: str, data: Mapping[str, Any], profiles: Profiles) -> None:
     if key and key not in backend.key_pairs:
         raise LaunchRefusedError(f"The key pair '{key}' does not exist")
     for group in security_groups(data):
-        if backend.get_security_group_from_id(group) is None:
+        if backend.get_security_group_from_id(group) is None or not profiles.knows(group):
             raise LaunchRefusedError(f"The security group '{group}' does not exist")
     if data.get("NetworkInterfaces") and data.get("SecurityGroupIds"):
         raise LaunchRefusedError(
@@ -159,7 +162,7 @@ def _wanted(data: Mapping[str, Any], zone: str, zones: list[str]) -> Wanted:
     market = data.get("InstanceMarketOptions", {})
     spot = market.get("MarketType") == "spot"
     price = market.get("SpotOptions", {}).get("MaxPrice", "")
-    if price and not (0 < float(price) < math.inf):
+    if price and not (re.fullmatch(r"\d*\.?\d+", price) and float(price) > 0):
         raise LaunchRefusedError(f"Invalid value '{price}' for spot price.")
     others = tuple(each for each in zones if each != zone)
     wanted = Wanted(data["InstanceType"], zone, others, data["ImageId"], spot, price)

@@ -83,18 +83,25 @@ def _of_s3(call: Call, request: Request) -> Iterator[Need]:
     whole = f"arn:aws:s3:::{bucket}" if bucket else "*"
     if call.operation == "DeleteObjects":
         for name, version in _deleted(request.body):
-            yield Need(
-                "s3:DeleteObjectVersion" if version else "s3:DeleteObject", f"{whole}/{name}"
-            )
+            yield from _to_delete(f"{whole}/{name}", bool(version))
     elif call.operation in ("CopyObject", "UploadPartCopy"):
         source = unquote(request.headers["x-amz-copy-source"]).lstrip("/")
         yield Need("s3:GetObject", f"arn:aws:s3:::{source.partition('?versionId=')[0]}")
         yield Need("s3:PutObject", f"{whole}/{key}")
+    elif call.operation == "DeleteObject":
+        yield from _to_delete(f"{whole}/{key}", "versionId" in request.parameters)
     elif key:
         versioned = "versionId" in request.parameters
         yield Need(f"{action}Version" if versioned else action, f"{whole}/{key}")
     else:
         yield Need(action, whole, {"s3:prefix": [request.parameters.get("prefix", "")]})
+
+
+def _to_delete(object: str, versioned: bool) -> Iterator[Need]:
+    """S3 says that the first is always needed; and the second for a version, also for "null"."""
+    yield Need("s3:DeleteObject", object)
+    if versioned:
+        yield Need("s3:DeleteObjectVersion", object)
 
 
 def _deleted(body: bytes) -> list[tuple[str, str]]:

@@ -128,7 +128,9 @@ class Scaler:
         """Bring it to its size; returns after how many seconds to look again."""
         if group.status == DELETING:
             return self._dissolve(group, now)
-        excess = len(group.staying) - group.desired
+        extra = group.members.get(group.extra)
+        coming = bool(extra and extra.state.startswith("Pending"))
+        excess = len(group.staying) - group.desired - coming
         for member in self._victims(group, excess) if excess > 0 else []:
             today = stamp(self._clock.today())
             size = len(group.staying)
@@ -140,10 +142,29 @@ class Scaler:
                 f"{size} to {size - 1}.  At {today} instance {member.instance.id} was selected "
                 f"for termination.",
             )
-        while len(group.staying) < group.desired:
+        while len(group.staying) < group.desired and "Launch" not in group.suspended:
             if group.wait_until > now:
                 return [group.wait_until - now]
             self._launch(group, now)
+        return self._even_out(group, now)
+
+    def _even_out(self, group: Group, now: float) -> list[float]:
+        """Launch one where there are too few. Then there is one too many, where there are most."""
+        if not group.uneven or group.tried or {"AZRebalance", "Launch"} & group.suspended.keys():
+            group.even_at = None
+            return []
+        if group.even_at is None:
+            group.even_at = now + self._timing.rebalance
+        if group.even_at > now:
+            return [group.even_at - now]
+        known = set(group.members)
+        group.reason = (
+            f"At {stamp(self._clock.today())} instances were launched to balance instances in "
+            f"zones {' '.join(group.zones)} with other zones resulting in more than desired number "
+            f"of instances in the group.  "
+        )
+        self._launch(group, now)
+        group.extra = next(iter(set(group.members) - known), "")
         return []
 
     def remove(self, group: Group, member: Member, cause: str) -> Activity:
@@ -208,12 +229,14 @@ class Scaler:
             message = f"{str(refused).removesuffix('.')}. Launching EC2 instance failed."
             activity.description += f".  Status Reason: {message}"
             activity.finish(self._clock.today(), "Failed", message)
+            self._give_up_in_time(group, now)
             group.tried.add(subnet)
             if group.tried >= set(group.subnets):
                 group.tried.clear()
                 group.wait_until = now + self._timing.retry
             return
         group.tried.clear()
+        group.failing_since = 0.0
         activity.description += f": {instance.id}"
         activity.status = "PreInService"
         template, version = launch.find_template(group.region, group.template)
@@ -224,6 +247,14 @@ class Scaler:
         }
         group.members[instance.id] = Member(instance, used, activity)
         self._fleet.add(instance)
+
+    def _give_up_in_time(self, group: Group, now: float) -> None:
+        """A group that has tried for long enough is suspended, until somebody resumes it."""
+        group.failing_since = group.failing_since or now
+        if now - group.failing_since >= self._timing.give_up:
+            today = stamp(self._clock.today())
+            group.suspended["Launch"] = f"Administratively suspended at {today}"
+            group.failing_since = 0.0
 
     def _make(self, group: Group, subnet: str) -> Instance:
         template, version = launch.find_template(group.region, group.template)

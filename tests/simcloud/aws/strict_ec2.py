@@ -11,8 +11,9 @@ from typing import Any
 
 from tests.simcloud.aws import backends, codec
 from tests.simcloud.aws.calls import Call
+from tests.simcloud.aws.clock import Clock, Timing
 from tests.simcloud.aws.fleet import USER, Fleet
-from tests.simcloud.aws.launch import USER_DATA_LIMIT
+from tests.simcloud.aws.launch import USER_DATA_LIMIT, Profiles
 from tests.simcloud.aws.wire import Answer, AWSError, Request
 
 # Instances come from groups alone, and moto's own way of making and moving them would bypass them
@@ -24,8 +25,12 @@ _NOT_HERE = {
 class EC2:
     """Checks before moto answers; each is called with the lock held."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, profiles: Profiles, clock: Clock, timing: Timing) -> None:
         self._fleet = fleet
+        self._profiles = profiles
+        self._clock = clock
+        self._timing = timing
+        self._ready: dict[str, float] = {}  # when security groups are known
 
     def answer(self, call: Call, request: Request) -> Answer:
         if call.operation in _NOT_HERE:
@@ -33,13 +38,55 @@ class EC2:
         backend = backends.ec2(call.region)
         if call.operation == "TerminateInstances":
             return self._terminate(call, request)
+        if call.operation == "DescribeInstances":
+            return self._describe(backend, request)
         if call.operation in ("CreateLaunchTemplate", "CreateLaunchTemplateVersion"):
             _check_user_data(request)
         if call.operation in ("DescribeLaunchTemplates", "DeleteLaunchTemplate"):
             _check_templates(backend, codec.parameters("ec2", call.operation, request))
         if call.operation == "DeleteSecurityGroup":
             _check_unused(backend, request.form)
+        if call.operation == "CreateSecurityGroup":
+            return self._make_group(backend, request)
+        if "SecurityGroup" in call.operation:
+            return self._about_groups(backend, request)
         return backends.call(call.service, request)
+
+    def _describe(self, backend: Any, request: Request) -> Answer:
+        """As moto does, which must not see the newest meanwhile; each has its own reservation."""
+        newest, all_of_them = self._fleet.newest(), backend.reservations
+        backend.reservations = {
+            name: reservation
+            for name, reservation in all_of_them.items()
+            if not newest & {each.id for each in reservation.instances}
+        }
+        try:
+            return backends.call("ec2", request)
+        finally:
+            backend.reservations = all_of_them
+
+    def _make_group(self, backend: Any, request: Request) -> Answer:
+        before = {group.id for group in backend.describe_security_groups()}
+        answer = backends.call("ec2", request)
+        for group in backend.describe_security_groups():
+            if group.id not in before:
+                self._ready[group.id] = self._clock.now() + self._timing.group_ready
+                self._profiles.made(group.id, self._timing.group_usable)
+        return answer
+
+    def _about_groups(self, backend: Any, request: Request) -> Answer:
+        """As moto does, which must not see the newest meanwhile."""
+        newest = {name for name, ready in self._ready.items() if ready > self._clock.now()}
+        hidden = [
+            (network, network.pop(name))
+            for network in backend.groups.values()
+            for name in newest & network.keys()
+        ]
+        try:
+            return backends.call("ec2", request)
+        finally:
+            for network, group in hidden:
+                network[group.id] = group
 
     def _terminate(self, call: Call, request: Request) -> Answer:
         asked = codec.parameters("ec2", call.operation, request)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
+from collections.abc import Mapping
+from unicodedata import category
 
 from tests.simcloud.aws import backends, codec
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.launch import Profiles
 from tests.simcloud.aws.wire import Answer, AWSError, Request
+
+_TAG = re.compile(r"Tags\.member\.(?P<number>\d+)\.(?P<part>Key|Value)")
 
 
 class IAM:
@@ -23,6 +28,7 @@ class IAM:
     def answer(self, call: Call, request: Request) -> Answer:
         if call.operation == "RemoveRoleFromInstanceProfile":
             _check_in_profile(request.form["InstanceProfileName"], request.form["RoleName"])
+        _check_tags(request.form)
         answer = backends.call(call.service, request)
         if call.operation == "AddRoleToInstanceProfile" and answer.status == 200:
             name = request.form["InstanceProfileName"]
@@ -38,12 +44,33 @@ def _check_in_profile(profile: str, role: str) -> None:
             raise AWSError("NoSuchEntity", message, 404)
 
 
+def _check_tags(given: Mapping[str, str]) -> None:
+    """moto checks keys only, and of profiles not even these."""
+    tags = [(found, value) for name, value in given.items() if (found := _TAG.fullmatch(name))]
+    for found, text in tags:
+        if not all(char in "_.:/=+-@" or category(char)[0] in "LNZ" for char in text):
+            raise AWSError(
+                "ValidationError",
+                f"1 validation error detected: Value '{text}' at "
+                f"'tags.{found['number']}.member.{found['part'].lower()}' failed to satisfy "
+                r"constraint: Member must satisfy regular expression pattern: "
+                r"[\p{L}\p{Z}\p{N}_.:/=+\-@]*",
+            )
+    keys = [text.lower() for found, text in tags if found["part"] == "Key"]
+    if len(set(keys)) < len(keys):
+        message = "Duplicate tag keys found. Please note that Tag keys are case insensitive."
+        raise AWSError("InvalidInput", message)
+    if any(key.startswith("aws:") for key in keys):
+        raise AWSError("InvalidInput", "aws: prefixed tag key names are not allowed.")
+
+
 def answer_sts(call: Call, request: Request) -> Answer:
     if call.operation != "DecodeAuthorizationMessage":
         return backends.call(call.service, request)
     given = codec.parameters("sts", call.operation, request)
     try:
-        decoded = zlib.decompress(base64.urlsafe_b64decode(given["EncodedMessage"])).decode()
+        padded = given["EncodedMessage"] + "=="
+        decoded = zlib.decompress(base64.urlsafe_b64decode(padded)).decode()
     except (ValueError, zlib.error):
         code = "InvalidAuthorizationMessageException"
         raise AWSError(code, "Message is not valid") from None
@@ -64,4 +91,5 @@ def encoded(action: str, resource: str, who: str) -> str:
             "conditions": {"items": []},
         },
     }
-    return base64.urlsafe_b64encode(zlib.compress(json.dumps(message).encode())).decode()
+    data = zlib.compress(json.dumps(message).encode())
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")

@@ -20,6 +20,7 @@ class S3:
         self._clock = clock
         self._timing = timing
         self._ready: dict[str, float] = {}
+        self._gone: dict[str, float] = {}  # when the name of a deleted bucket is free
         self.foreign: set[str] = set()  # names that other accounts have
 
     def answer(self, call: Call, request: Request) -> Answer:
@@ -37,6 +38,7 @@ class S3:
             raise AWSError("AccessDenied", "Access Denied", 403)
         known = backends.s3().buckets.get(bucket)
         if call.operation == "CreateBucket":
+            self._check_free(bucket)
             answer = backends.call(call.service, request)
             if known is None and answer.status == 200:
                 self._ready[bucket] = self._clock.now() + self._timing.bucket_ready
@@ -52,7 +54,18 @@ class S3:
                     f"expecting '{known.region_name}'",
                     Region=known.region_name,
                 )
-        return backends.call(call.service, request)
+        answer = backends.call(call.service, request)
+        if call.operation == "DeleteBucket" and answer.status < 300:
+            self._gone[bucket] = self._clock.now() + self._timing.bucket_gone
+        return answer
+
+    def _check_free(self, bucket: str) -> None:
+        if self._gone.get(bucket, 0.0) > self._clock.now():
+            message = (
+                "A conflicting conditional operation is currently in progress against this "
+                "resource. Please try again."
+            )
+            raise AWSError("OperationAborted", message, 409)
 
 
 def _buckets(given: Mapping[str, str]) -> Answer:

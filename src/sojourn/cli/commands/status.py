@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from sojourn.cli.session import id_argument, json_option, opened
+
+if TYPE_CHECKING:
+    from sojourn.core.interfaces import Machine
 
 
 @click.command()
@@ -38,7 +42,12 @@ def show_status(id: str, as_json: bool) -> None:
         }
         text = [status_text(handle, now)]
         if machines:
-            rows = [(f"  machine {m.id}", m.address, f"since {m.started}") for m in machines]
-            text.append(table(rows))
+            text.append(table([_row(machine) for machine in machines]))
         text.extend(f"  {event.time}  {event.description}" for event in events[-5:])
         session.renderer.result(row, "\n".join(text))
+
+
+def _row(machine: Machine) -> tuple[str, str, str]:
+    """Of the newest, not all is known yet."""
+    since = f"since {machine.started}" if machine.started else ""
+    return f"  machine {machine.id}", machine.address, since

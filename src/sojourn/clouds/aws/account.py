@@ -37,12 +37,12 @@ class Account:
         with translated("AWS"):
             return boto3.Session()
 
-    def regions(self) -> set[str]:
-        """All that boto3 knows of; to ask one that is not there would take minutes."""
+    def regions(self) -> dict[str, str]:
+        """All that boto3 knows of, by partition: to ask one that is not there takes minutes."""
         with self._lock:
             session = self.session
             partitions = session.get_available_partitions()
-            return {r for p in partitions for r in session.get_available_regions("ec2", p)}
+            return {r: p for p in partitions for r in session.get_available_regions("ec2", p)}
 
     def client(self, service: str, region: str) -> Any:
         """A client; threads may share it."""

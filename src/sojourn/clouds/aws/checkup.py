@@ -30,6 +30,8 @@ _QUOTAS = {
     "L-DB2E81BA": "on demand with T4 and other G",
     "L-417A185B": "on demand with V100 and other P",
 }
+# Operations that are not called as the permission for them.
+_CALLED = {"s3:ListAllMyBuckets": "s3:ListBuckets"}
 _UNSEEN = "buckets, roles and groups cannot be tried without making some"
 
 
@@ -68,7 +70,7 @@ def _permissions(account: Account, here: str, vpc: str) -> Finding:
     missing: list[str] = []
     odd: list[str] = []
     for action, arguments in _tries(vpc):
-        service, operation = action.split(":")
+        service, operation = _CALLED.get(action, action).split(":")
         with _noting(action, missing, odd):
             account.call(action, service, here, _in_python(operation), **arguments)
     if missing:
@@ -89,7 +91,7 @@ def _tries(vpc: str) -> Iterator[tuple[str, dict[str, Any]]]:
             "TagSpecifications": [{"ResourceType": kind, "Tags": marks}],
         }
 
-    yield "s3:ListBuckets", {"Prefix": "tpi-", "MaxBuckets": 1}
+    yield "s3:ListAllMyBuckets", {"Prefix": "tpi-", "MaxBuckets": 1}
     yield "autoscaling:DescribeAutoScalingGroups", {"AutoScalingGroupNames": [name]}
     yield "iam:GetRole", {"RoleName": name}
     yield "iam:GetInstanceProfile", {"InstanceProfileName": name}

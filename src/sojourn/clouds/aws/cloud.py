@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.locate import Places
 from sojourn.clouds.aws.machines import Offers
 from sojourn.core.errors import InvalidInput
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsCloud"]
 
-_PROFILE = re.compile(r"arn:aws[\w-]*:iam::\d*:instance-profile/.+")
+_PROFILE = re.compile(r"arn:aws:iam::\d*:instance-profile/.+")
 
 
 class AwsCloud:
@@ -44,8 +45,9 @@ class AwsCloud:
                 f"{given!r} is no instance profile; give its ARN, such as "
                 "arn:aws:iam::123456789012:instance-profile/name",
             )
+        tags.check(task)
         self._places.check(task)
-        self._offers.find(task)
+        self._offers.check(task)
         return ()
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:

@@ -45,7 +45,10 @@ _LOGIN = frozenset(
         "ExpiredTokenException",
         "InvalidAccessKeyId",
         "InvalidClientTokenId",
+        "InvalidToken",
+        "OptInRequired",
         "RequestExpired",
+        "RequestTimeTooSkewed",
         "SignatureDoesNotMatch",
         "UnrecognizedClientException",
     }
@@ -87,8 +90,18 @@ _LOGIN_HINT = (
     "Log in (`aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
     "`sojourn doctor` shows who you are."
 )
+_REGION_HINT = "Enable the region in your account, or choose another."
+# By code, where another login would not help.
+_HINTS = {
+    "AuthFailure": f"{_LOGIN_HINT} In a region that is not enabled: {_REGION_HINT}",
+    "OptInRequired": _REGION_HINT,
+    "RequestTimeTooSkewed": "Set the clock of this computer.",
+}
+# Auto Scaling says so of a template that one may not launch, and calls it a ValidationError.
+_REFUSED = re.compile(r"not authorized to|Encoded authorization failure")
+_LATE = re.compile(r"Signature expired|Signature not yet current")
 _ENCODED = re.compile(r"Encoded authorization failure message: (?P<text>[\w-]+)")
-_ACTION = re.compile(r"perform: (?P<action>[\w-]+:\w+)")
+_ACTION = re.compile(r"(perform: |\"action\": ?\")(?P<action>[\w-]+:\w+)")
 
 
 def code_of(error: BaseException) -> str:
@@ -125,10 +138,11 @@ def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> Sojourn
     message = f"{what}: {error.response['Error'].get('Message', code)} ({code})"
     if code in ABSENT:
         return NotFound(message)
-    if code in _DENIED:
+    if code in _DENIED or (code == "ValidationError" and _REFUSED.search(message)):
         return _denied(message, decode)
     if code in _LOGIN:
-        return AuthError(message, hint=_LOGIN_HINT)
+        late = "RequestTimeTooSkewed" if _LATE.search(message) else code
+        return AuthError(message, hint=_HINTS.get(late, _LOGIN_HINT))
     if code in _LATER or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 503:
         return Transient(message, hint="Try again; it continues where it was.")
     if code in _QUOTA:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.onboard import marks
+from sojourn.clouds.aws.tags import MOST
 from sojourn.core.errors import NotFound
 from sojourn.core.status import INCOMPLETE, RankRecord, RankStatus, State, of_ranks, rank_status
 
@@ -34,7 +35,8 @@ _AT_ONCE = 100  # groups in an answer
 
 def can_mark(task: Task) -> bool:
     """Whether machines of a task can tell by tags: with a role of ours, and not too many."""
-    return not task.permission_set and task.parallelism <= marks.MOST
+    room = min(marks.MOST, MOST - len(task.tags))
+    return not task.permission_set and task.parallelism <= room
 
 
 def tag(group: str, key: str, value: str) -> dict[str, Any]:

@@ -41,11 +41,14 @@ _GENERIC = {
         "ubuntu",
         "amazon",
         "*",
-        "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
+        # "Learning ARM64 Base" for arm64
+        "Deep Learning*Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) *",
         ("312",),
     ),
 }
+_OLDER_DRIVER = "ubuntu@amazon:x86_64:Deep Learning Base Proprietary Nvidia Driver GPU AMI *"
 _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
+_STANDARD = "aws"  # the partition of most regions
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
 _WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
 
@@ -57,6 +60,7 @@ class Image:
     id: str
     architecture: str
     root_device: str
+    size: int  # GB that its disk has at least; 0: nobody knows
     pythons: tuple[str, ...]
 
 
@@ -92,6 +96,14 @@ class Offers:
         self._account = account
         self._known: dict[tuple[str, str, str], Offer] = {}
 
+    def check(self, task: Task) -> None:
+        """Refuse what is not there, and what does not fit."""
+        size = self.find(task).image.size
+        if 0 < task.disk_size < size:
+            raise InvalidInput(
+                "disk_size", f"{task.disk_size} GB is too small, {task.image!r} needs {size}"
+            )
+
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
         key = (region(task.region), instance_type(task.machine), task.image)
@@ -101,8 +113,8 @@ class Offers:
 
     def _find(self, region: str, type: str, image: str) -> Offer:
         wanted = parse_image(image)
-        if region not in self._account.regions():
-            raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
+        _check_driver(type, image)
+        self._check_region(region)
         with ThreadPoolExecutor() as pool:
             vpc = pool.submit(self._default_vpc, region)
             zones = pool.submit(self._zones, region, type)
@@ -116,6 +128,17 @@ class Offers:
             found = pool.submit(self._newest, region, wanted)
             subnets = self._subnets(region, vpc.result(), type, zones.result())
             return Offer(region, type, found.result(), vpc.result(), subnets)
+
+    def _check_region(self, region: str) -> None:
+        partition = self._account.regions().get(region)
+        if partition is None:
+            raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
+        if partition != _STANDARD:  # with names and addresses of its own
+            raise InvalidInput(
+                "region",
+                f"{region} is of the partition {partition}; only the standard one is supported, "
+                "which has neither China nor GovCloud",
+            )
 
     def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
         return self._account.call(what, "ec2", region, operation, **arguments)
@@ -154,15 +177,15 @@ class Offers:
         return zones
 
     def _subnets(self, region: str, vpc: str, type: str, zones: set[str]) -> tuple[str, ...]:
+        """Those from which a machine reaches the world: it needs a public address for that."""
         found = self._ec2("subnets", region, "describe_subnets", Filters=_is("vpc-id", vpc))
-        subnets = sorted(
-            (subnet["AvailabilityZone"], subnet["SubnetId"])
-            for subnet in found["Subnets"]
-            if subnet["AvailabilityZone"] in zones
-        )
+        here = [subnet for subnet in found["Subnets"] if subnet["AvailabilityZone"] in zones]
+        default = [subnet for subnet in here if subnet["DefaultForAz"]]
+        public = default or [subnet for subnet in here if subnet["MapPublicIpOnLaunch"]]
+        subnets = sorted((subnet["AvailabilityZone"], subnet["SubnetId"]) for subnet in public)
         if not subnets:
             raise NotFound(
-                f"No subnet of the default VPC is in a zone that has {type}",
+                f"No public subnet of the default VPC is in a zone that has {type}",
                 hint=f"Zones that have it: {', '.join(sorted(zones))}. Add a default subnet there: "
                 "aws ec2 create-default-subnet",
             )
@@ -188,13 +211,30 @@ class Offers:
                 f"in {region}",
             )
         image = max(found["Images"], key=lambda image: image["CreationDate"])
+        root = image["RootDeviceName"]
+        sizes = [
+            disk.get("Ebs", {}).get("VolumeSize", 0)
+            for disk in image.get("BlockDeviceMappings", ())
+            if disk["DeviceName"] == root
+        ]
         return Image(
-            image["ImageId"], image["Architecture"], image["RootDeviceName"], wanted.pythons
+            image["ImageId"], image["Architecture"], root, max(sizes, default=0), wanted.pythons
         )
 
 
 def _is(name: str, value: str) -> list[dict[str, Any]]:
     return [{"Name": name, "Values": [value]}]
+
+
+def _check_driver(type: str, image: str) -> None:
+    """The open driver of that image is for newer chips."""
+    chip = _WITHDRAWN.get(type.partition(".")[0])
+    if chip and image == "nvidia":
+        raise InvalidInput(
+            "image",
+            f"the driver of 'nvidia' does not know the {chip} of {type}; use another machine such "
+            f"as m+t4, or an image with the older driver: {_OLDER_DRIVER}",
+        )
 
 
 def _no_such_type(type: str, region: str) -> InvalidInput:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["quota_name", "reason"]
 
 _LONGEST = 200  # characters of what we do not know
-_SPOT = "could not launch spot|no spot capacity"
+_SPOT = "could not launch spot|no spot capacity|max ?spot ?instance ?count"
 _STANDARD = "Standard (A, C, D, H, I, M, R, T, Z)"
 # Families of machine types that do not share the quota of the others.
 _ON_DEMAND = {"g": "G and VT", "vt": "G and VT", "p": "P", "inf": "Inf", "trn": "Trn"}
@@ -22,7 +22,7 @@ _ON_SPOT = {**_ON_DEMAND, "p": "P4, P3 and P2", "p5": "P5"}
 # What AWS says, and what we say.
 _KNOWN = (
     (
-        r"InsufficientInstanceCapacity|not have sufficient|no spot capacity",
+        r"InsufficientInstanceCapacity|UnfulfillableCapacity|not have sufficient|no spot capacity",
         "AWS has no {market}capacity for {type} now and keeps trying: "
         "wait, or choose another machine or region",
     ),
@@ -31,7 +31,8 @@ _KNOWN = (
         "the quota {quota!r} of {limit} vCPUs is too small: ask for more in Service Quotas",
     ),
     (
-        r"MaxSpotInstanceCountExceeded|InstanceLimitExceeded|VcpuLimitExceeded|limit exceeded",
+        r"Max ?Spot ?Instance ?Count ?Exceeded|InstanceLimitExceeded|VcpuLimitExceeded"
+        r"|limit exceeded",
         "the quota {quota!r} is used up: ask for more in Service Quotas",
     ),
     (

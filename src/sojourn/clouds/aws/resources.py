@@ -137,9 +137,9 @@ class SecurityGroup(Made):
             "ToPort": _SSH,
             "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
         }
-        group = self._made()
+        given = {"GroupId": self._made(), "IpPermissions": [rule]}
         with ignoring("InvalidPermission.Duplicate"):
-            self._call("authorize_security_group_ingress", GroupId=group, IpPermissions=[rule])
+            until_known(ctx, lambda: self._call("authorize_security_group_ingress", **given))
 
     def _made(self) -> str:
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import glance
@@ -15,6 +17,7 @@ from sojourn.clouds.aws.template import DEADLINE, time_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Machine
+from sojourn.core.parallel import together
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
@@ -25,8 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["AwsScaler"]
 
 PROBLEMS = f"{BOOT}problems/"
+# What is said of a profile, a template, a group or a key that is not known there yet.
+_UNKNOWN = re.compile(
+    r"nstance Profile|(launch template|security group|key pair)[^.]* does not exist"
+)
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
+_HERE = ("pending", "running", "shutting-down", "stopping")
+_AT_ONCE = 200  # values of a filter
+_LAUNCH = "Launch"  # a process of the group
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
 
@@ -75,8 +85,7 @@ class AwsScaler(Made):
                     if self._stays(ctx):
                         return
                     continue
-                # A new profile may not be known there yet.
-                if "nstance Profile" not in error.message:
+                if not _UNKNOWN.search(error.message):
                     raise
                 patience.sleep(2)
 
@@ -110,7 +119,13 @@ class AwsScaler(Made):
             return
         self._tell_stopped(group, not machines)
         if machines:
-            self._arm(ctx)
+            together(
+                [
+                    partial(self._arm, ctx),
+                    partial(self._keep_where_they_are),
+                    partial(self._resume, group),
+                ]
+            )
         self._call(
             "set_desired_capacity",
             AutoScalingGroupName=self._site.name,
@@ -147,6 +162,23 @@ class AwsScaler(Made):
             DesiredCapacity=0,
         )
 
+    def _keep_where_they_are(self) -> None:
+        """Have AWS not end a machine at work only to have as many in one zone as in another."""
+        self._call(
+            "suspend_processes",
+            AutoScalingGroupName=self._site.name,
+            ScalingProcesses=["AZRebalance"],
+        )
+
+    def _resume(self, group: Any) -> None:
+        """AWS stops to launch machines for a group if that failed for a day."""
+        if _stuck(group):
+            self._call(
+                "resume_processes",
+                AutoScalingGroupName=self._site.name,
+                ScalingProcesses=[_LAUNCH],
+            )
+
     def fleet(self, ctx: Context) -> Fleet | None:
         group = self._group()
         if group is None:
@@ -156,22 +188,27 @@ class AwsScaler(Made):
             for item in group["Instances"]
             if item["LifecycleState"].startswith(_ALIVE)
         ]
-        return Fleet(int(group["DesiredCapacity"]), tuple(self._alive(members)))
+        wanted = int(group["DesiredCapacity"])
+        return Fleet(wanted, tuple(self._alive(members)), stuck=_stuck(group))
 
     def _alive(self, members: list[str]) -> list[Machine]:
-        if not members:
-            return []
-        found = self._site.call(self.title, "ec2", "describe_instances", InstanceIds=members)
+        """Those that EC2 does not tell to be gone; of the newest it may not know anything yet."""
+        known = self._described(members)
         return [
-            Machine(
-                item["InstanceId"],
-                item.get("PublicIpAddress", ""),
-                item["LaunchTime"].strftime("%Y-%m-%dT%H:%M:%SZ"),
-            )
-            for reservation in found["Reservations"]
-            for item in reservation["Instances"]
-            if item["State"]["Name"] in ("pending", "running", "shutting-down", "stopping")
+            _machine(known[member]) if member in known else Machine(member)
+            for member in members
+            if member not in known or known[member]["State"]["Name"] in _HERE
         ]
+
+    def _described(self, members: list[str]) -> dict[str, Any]:
+        """What EC2 knows of them. Asked for by id, one that it does not know yet is an error."""
+        found: dict[str, Any] = {}
+        for start in range(0, len(members), _AT_ONCE):
+            named = [{"Name": "instance-id", "Values": members[start : start + _AT_ONCE]}]
+            answer = self._site.call(self.title, "ec2", "describe_instances", Filters=named)
+            for reservation in answer["Reservations"]:
+                found |= {item["InstanceId"]: item for item in reservation["Instances"]}
+        return found
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         activities = self._activities()
@@ -211,6 +248,9 @@ class AwsScaler(Made):
 
     def obstacle(self, ctx: Context) -> str:
         """What was last in the way; nothing, once a machine came after it."""
+        group = self._group()
+        if group and _stuck(group):
+            return f"AWS stopped trying; `sojourn start {self._site.name}` tries again"
         recent: list[Any] = []
         since = ""
         for activity in self._activities():
@@ -252,6 +292,16 @@ class AwsScaler(Made):
 def _going(group: Any) -> bool:
     """Whether it is being deleted: nothing can be changed then."""
     return str(group.get("Status", "")).startswith("Delete")
+
+
+def _stuck(group: Any) -> bool:
+    """Whether AWS launches nothing for it."""
+    return any(each["ProcessName"] == _LAUNCH for each in group.get("SuspendedProcesses", ()))
+
+
+def _machine(item: Any) -> Machine:
+    started = item["LaunchTime"].strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Machine(item["InstanceId"], item.get("PublicIpAddress", ""), started)
 
 
 def _time(activity: Any) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sojourn.clouds.aws import store, tags
 from sojourn.core.errors import NotFound
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.aws.locate import Place, Places
     from sojourn.clouds.aws.machines import Offer, Offers
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from sojourn.storage.store import Store
 
 __all__ = ["BOOT", "PATIENCE", "Made", "Site", "is_contained", "until_known"]
+
+T = TypeVar("T")
 
 PATIENCE = 120.0  # seconds until what was made is known everywhere
 BOOT = "boot/"  # what machines fetch, in the store
@@ -101,12 +105,11 @@ def is_contained(site: Site) -> bool:
         return False
 
 
-def until_known(ctx: Context, look: Any) -> None:
+def until_known(ctx: Context, look: Callable[[], T]) -> T:
     """What was just made may be unknown elsewhere for a moment."""
     patience = ctx.within(PATIENCE)
     while True:
         try:
-            look()
-            return
+            return look()
         except NotFound:
             patience.sleep(0.5)

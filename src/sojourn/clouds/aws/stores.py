@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
 from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, Site, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.storage.layout import ATTEMPTS, CREATORS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sojourn.core.context import Context
 
@@ -56,11 +57,31 @@ class Bucket(Made):
         if region != "us-east-1":
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
         with ignoring("BucketAlreadyOwnedByYou"):
-            self._call("create_bucket", **arguments)
+            self._unhindered(ctx, lambda: self._call("create_bucket", **arguments))
         marks = {"TagSet": tags.to_list(self._site.tags)}
         self._unknown = True
-        until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks))
+        self._unhindered(
+            ctx,
+            lambda: until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks)),
+        )
         self._unknown = False
+
+    def _unhindered(self, ctx: Context, do: Callable[[], object]) -> None:
+        """Wait while S3 is still at work on the deletion of an earlier bucket of this name."""
+        deadline = ctx.within(_PATIENCE).deadline
+        while True:
+            try:
+                do()
+                return
+            except Transient as error:
+                if code_of(error.__cause__ or error) != "OperationAborted":
+                    raise
+                if time.monotonic() >= deadline:
+                    raise Transient(
+                        f"AWS still works on the deletion of an earlier {self.title}: "
+                        "try again in an hour, or choose another name",
+                    ) from error
+            ctx.sleep(2)
 
     def delete(self, ctx: Context) -> None:
         if not self._deleted(ctx):

@@ -2,29 +2,77 @@
 
 from __future__ import annotations
 
+import unicodedata
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from sojourn.core.errors import InvalidInput, Problem
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["CONTAINER", "ID", "ROLE_PATH", "tags_of", "to_list"]
+__all__ = ["CONTAINER", "ID", "MOST", "ROLE_PATH", "check", "tags_of", "to_list"]
 
 ID = "sojourn:id"
 CONTAINER = "sojourn:container"
 ROLE_PATH = "/sojourn/"  # the roles of tasks are told from all others by it
+MOST = 43  # tags of the user's: AWS takes 50, and up to seven are ours
+_OURS = "sojourn:"
+_LONGEST_KEY = 128  # characters
 _LONGEST = 256  # characters of a value
+_SIGNS = "_.:/=+-@"  # that a tag may have, beside letters, digits and spaces
 
 
 def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     """The user's own tags, and ours."""
     ours = {"Name": str(id), ID: str(id), "sojourn:version": version("sojourn")}
     if task.name:
-        ours["sojourn:name"] = task.name[:_LONGEST]
+        ours["sojourn:name"] = _clean(task.name)[:_LONGEST]
     if task.storage.container:
         ours[CONTAINER] = task.storage.container
     return {**task.tags, **ours}
+
+
+def check(task: Task) -> None:
+    """Refuse what any of the services would: of all of them, IAM is the strictest."""
+    found = [Problem("tags", text) for text in _problems(task)]
+    if found:
+        raise InvalidInput("tags", found[0].message, *found[1:])
+
+
+def _problems(task: Task) -> Iterator[str]:
+    if len(task.tags) > MOST:
+        yield f"{len(task.tags)} are too many, AWS takes {MOST} beside our own"
+    seen: set[str] = set()
+    for key, value in task.tags.items():
+        yield from _problems_of(key, value)
+        if key.lower() in seen:
+            yield f"{key!r} is there twice: AWS does not tell capitals from small letters"
+        seen.add(key.lower())
+
+
+def _problems_of(key: str, value: str) -> Iterator[str]:
+    if not 1 <= len(key) <= _LONGEST_KEY:
+        yield f"{key!r} has {len(key)} characters, AWS takes 1 to {_LONGEST_KEY}"
+    if len(value) > _LONGEST:
+        yield f"the value of {key!r} has {len(value)} characters, AWS takes {_LONGEST}"
+    for text in (key, value):
+        if text != _clean(text):
+            yield f"{text!r} is not possible; give letters, digits, spaces and any of {_SIGNS}"
+    if key.lower() == "name" or key.lower().startswith(("aws:", _OURS)):
+        yield f"{key!r} is none of yours: AWS and Sojourn have this name for themselves"
+
+
+def _clean(text: str) -> str:
+    """The text with a dash for what AWS does not take."""
+    return "".join(char if _possible(char) else "-" for char in text)
+
+
+def _possible(char: str) -> bool:
+    return char in _SIGNS or unicodedata.category(char)[0] in "LNZ"
 
 
 def to_list(tags: dict[str, str]) -> list[dict[str, str]]:

@@ -6,13 +6,14 @@ import base64
 import math
 from contextlib import suppress
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sojourn.clouds.aws import glance, tags
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.resources import SecurityGroup
-from sojourn.clouds.aws.site import BOOT, Made
+from sojourn.clouds.aws.site import BOOT, Made, until_known
 from sojourn.clouds.aws.store import options_for_machines, url_of
 from sojourn.clouds.aws.userdata import LONGEST, user_data
 from sojourn.core.errors import InvalidInput, NotFound
@@ -44,7 +45,7 @@ class LaunchTemplate(Made):
             self._call(
                 "create_launch_template",
                 LaunchTemplateName=self._site.name,
-                LaunchTemplateData=self._data(),
+                LaunchTemplateData=self._data(ctx),
                 TagSpecifications=self._tagged("launch-template"),
             )
 
@@ -53,13 +54,13 @@ class LaunchTemplate(Made):
             if self._find():  # who may delete ours only may not even ask for what is not there
                 self._call("delete_launch_template", LaunchTemplateName=self._site.name)
 
-    def _data(self) -> dict[str, Any]:
+    def _data(self, ctx: Context) -> dict[str, Any]:
         site, offer = self._site, self._site.offer
         data: dict[str, Any] = {
             "ImageId": offer.image.id,
             "InstanceType": offer.type,
             "KeyName": site.name,
-            "SecurityGroupIds": [SecurityGroup(site).group()],
+            "SecurityGroupIds": [until_known(ctx, SecurityGroup(site).group)],
             "IamInstanceProfile": self._profile(),
             "UserData": self._user_data(),
             "InstanceInitiatedShutdownBehavior": "terminate",
@@ -76,7 +77,7 @@ class LaunchTemplate(Made):
         if site.wanted.spot >= 0:
             market: dict[str, Any] = {"SpotInstanceType": "one-time"}
             if site.wanted.spot > 0:
-                market["MaxPrice"] = str(site.wanted.spot)
+                market["MaxPrice"] = _price(site.wanted.spot)
             data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
         return data
 
@@ -121,6 +122,11 @@ class LaunchTemplate(Made):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "ec2", operation, **arguments)
+
+
+def _price(dollars: float) -> str:
+    """As AWS takes it: Python writes small ones with an exponent."""
+    return f"{Decimal(str(dollars)):f}"
 
 
 def time_of(timeout: int) -> timedelta:

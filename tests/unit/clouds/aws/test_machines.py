@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import sojourn
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.machines import Offer, Offers
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
@@ -88,6 +89,14 @@ def test_a_region_that_there_is_not_is_refused(laptop: SimAWS) -> None:
     assert "us-moon-1" in error.message
 
 
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1"])
+def test_a_region_of_another_partition_is_refused(laptop: SimAWS, region: str) -> None:
+    error = _refused(region=region)
+    assert error.path == "region"
+    assert "only the standard one is supported" in error.message
+    assert laptop.calls == []
+
+
 def test_a_region_without_a_default_network_is_told_with_what_makes_one(
     laptop: SimAWS, user: User
 ) -> None:
@@ -106,6 +115,81 @@ def test_machines_go_to_zones_that_have_their_type(laptop: SimAWS) -> None:
     assert zones
     assert len(zones) == len(offer.subnets)
     assert "us-east-1e" not in zones  # which has none of them
+
+
+def test_a_disk_that_is_smaller_than_the_image_is_refused(laptop: SimAWS) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        sojourn.create(Task("#!/bin/sh\n", cloud="aws", disk_size=7))
+    assert caught.value.path == "disk_size"
+    assert "7 GB is too small, 'ubuntu' needs 8" in caught.value.message
+    assert laptop.inventory() == []
+    sojourn.create(Task("#!/bin/sh\n", cloud="aws", disk_size=8)).delete(fetch=False)
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        ("m+t4", "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20250228"),
+        (
+            "g5g.xlarge",
+            "Deep Learning ARM64 Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20250228",
+        ),
+    ],
+)
+def test_nvidia_is_the_newest_for_the_architecture_of_the_machine(
+    laptop: SimAWS, machine: str, name: str
+) -> None:
+    found = _found(machine=machine, image="nvidia", region="us-west-2")
+    assert _name_of(found) == name
+    task = Task("#!/bin/sh\n", cloud="aws", machine=machine, image="nvidia", region="us-west-2")
+    handle = sojourn.create(task)
+    laptop.wait(laptop.instances)
+    assert laptop.instances()[0].record.image_id == found.image.id
+    handle.delete(fetch=False)
+
+
+@pytest.mark.parametrize(("machine", "chip"), [("m+v100", "V100s"), ("p2.xlarge", "K80s")])
+def test_nvidia_is_refused_for_chips_that_its_driver_does_not_know(
+    laptop: SimAWS, machine: str, chip: str
+) -> None:
+    error = _refused(machine=machine, image="nvidia")
+    assert error.path == "image"
+    assert f"does not know the {chip}" in error.message
+    assert "Proprietary Nvidia Driver" in error.message
+
+
+def _private_subnet(user: User) -> str:
+    """As people add them to the default network."""
+    [vpc] = user.ec2.describe_vpcs()["Vpcs"]
+    made = user.ec2.create_subnet(
+        VpcId=vpc["VpcId"], CidrBlock="172.31.240.0/24", AvailabilityZone="us-west-1b"
+    )
+    return str(made["Subnet"]["SubnetId"])
+
+
+def test_machines_go_to_default_subnets_and_not_to_others(laptop: SimAWS, user: User) -> None:
+    default = set(user.subnets().split(","))
+    private = _private_subnet(user)
+    assert set(_found().subnets) == default
+    assert private not in default
+
+
+def test_without_default_subnets_machines_go_to_public_ones(laptop: SimAWS, user: User) -> None:
+    private, public = _private_subnet(user), ""
+    for subnet in backends.ec2("us-west-1").describe_subnets():
+        subnet.default_for_az = "false"
+        if subnet.id != private and not public:
+            public = subnet.id
+        subnet.map_public_ip_on_launch = "true" if subnet.id == public else "false"
+    assert _found().subnets == (public,)
+
+
+def test_without_a_public_subnet_it_is_told_how_to_make_one(laptop: SimAWS) -> None:
+    for subnet in backends.ec2("us-west-1").describe_subnets():
+        subnet.default_for_az = subnet.map_public_ip_on_launch = "false"
+    with pytest.raises(NotFound, match="No public subnet") as caught:
+        _found()
+    assert "aws ec2 create-default-subnet" in caught.value.hint
 
 
 def test_all_generic_types_that_aws_still_has_can_be_had_somewhere(laptop: SimAWS) -> None:

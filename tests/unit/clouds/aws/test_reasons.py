@@ -59,6 +59,18 @@ def _obstacle(handle: sojourn.Handle) -> str:
             "is used up: ask for more in Service Quotas",
         ),
         (
+            "Max spot instance count exceeded",
+            {"spot": 0, "machine": "m+t4"},
+            "the quota 'All G and VT Spot Instance Requests' is used up: "
+            "ask for more in Service Quotas",
+        ),
+        (
+            "UnfulfillableCapacity - Unable to fulfill capacity due to your request configuration.",
+            {"spot": 0},
+            "AWS has no spot capacity for m5.2xlarge now and keeps trying: "
+            "wait, or choose another machine or region",
+        ),
+        (
             Refusal.UNSUPPORTED,
             {"region": "eu-north-1", "machine": "m5.large"},
             "the zone eu-north-1? has no m5.large: choose another machine or region",
@@ -101,6 +113,13 @@ def test_a_price_that_is_too_low_is_told_with_what_it_would_cost(laptop: SimAWS)
     handle.delete()
 
 
+def test_a_very_small_price_is_written_as_aws_takes_it(laptop: SimAWS) -> None:
+    laptop.spot_price("m5.2xlarge", 0.15)
+    handle = _created(spot=0.00005)
+    assert "the task pays 0.00005 at most" in _obstacle(handle)
+    handle.delete()
+
+
 def test_a_failure_is_not_told_any_more_once_a_machine_came(laptop: SimAWS) -> None:
     laptop.capacity(None, None, False)
     handle = _created()
@@ -111,6 +130,20 @@ def test_a_failure_is_not_told_any_more_once_a_machine_came(laptop: SimAWS) -> N
     until(lambda: scaler.obstacle(Context()) == "")
     assert any(event.code == "Failed" for event in handle.events())
     handle.delete()
+
+
+def test_that_aws_stopped_trying_is_told_and_a_start_has_it_try_again(laptop: SimAWS) -> None:
+    laptop.capacity(None, None, False)
+    handle = _created()
+    assert "capacity" in _obstacle(handle)
+    laptop.advance(24 * 3600)
+    stopped = f"AWS stopped trying; `sojourn start {handle.id}` tries again"
+    until(lambda: _obstacle(handle) == stopped)
+    laptop.capacity(None, None, True)
+    handle.start()
+    until(handle.machines)
+    handle.delete()
+    assert laptop.inventory() == []
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,16 @@ def test_missing_permissions_are_named(laptop: SimAWS, monkeypatch: pytest.Monke
     assert "aws quotas" not in found  # they may not be known, and that is no harm
 
 
+def test_permissions_are_named_as_policies_have_them(
+    laptop: SimAWS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in laptop.user(allow("sts:GetCallerIdentity")).items():
+        monkeypatch.setenv(name, value)
+    _, detail = _findings()["aws permissions"]
+    assert "s3:ListAllMyBuckets" in detail
+    assert "s3:ListBuckets" not in detail
+
+
 def test_a_login_that_is_over_is_a_note(laptop: SimAWS) -> None:
     laptop.fail("sts:*", code="ExpiredToken", status=403, times=9)
     [(subject, (verdict, detail))] = _findings().items()

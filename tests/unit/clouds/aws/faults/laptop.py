@@ -9,6 +9,7 @@ from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.cloud import AwsCloud
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
+from sojourn.core.interfaces import Machine
 from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
 from sojourn.engine import lifecycle, observe
@@ -60,7 +61,7 @@ class Laptop:
     def exists(self) -> bool:
         return lifecycle.exists(self.ctx, self.cloud, ID)
 
-    def machines(self) -> tuple[object, ...]:
+    def machines(self) -> tuple[Machine, ...]:
         fleet = self.cloud.scaler(ID).fleet(self.ctx)
         assert fleet
         return fleet.machines

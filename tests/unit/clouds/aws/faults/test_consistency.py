@@ -37,11 +37,89 @@ def test_a_profile_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
     assert laptop.sim.inventory() == []
 
 
+def test_a_security_group_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
+    laptop.sim.timing.group_ready = 0.5
+    laptop.create()
+    assert laptop.has_all()
+    names = [call.name for call in laptop.sim.calls]
+    assert names.count("ec2:AuthorizeSecurityGroupIngress") > 1
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
+def test_a_security_group_that_groups_do_not_know_yet_is_waited_for(laptop: Laptop) -> None:
+    laptop.sim.timing.group_usable = 1.0
+    laptop.create()
+    assert laptop.has_all()
+    names = [call.name for call in laptop.sim.calls]
+    assert names.count("autoscaling:CreateAutoScalingGroup") > 1
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
+def test_a_template_waits_for_the_security_group(laptop: Laptop) -> None:
+    """Who creates a task again after a fault may find that it is there, but not yet which."""
+    laptop.create()
+    made = laptop.cloud.resources(ID, laptop.task())
+    template = next(each for each in made if each.title.startswith("launch template"))
+    [group] = [each for each in made if each.title.startswith("security group")]
+    template.delete(laptop.ctx)
+    laptop.cloud.scaler(ID).delete(laptop.ctx)
+    group.delete(laptop.ctx)
+    laptop.sim.timing.group_ready = 0.5
+    again = threading.Thread(target=lambda: group.create(laptop.ctx))
+    again.start()
+    template.create(laptop.ctx)
+    again.join()
+    assert "launch template" in " ".join(laptop.sim.inventory())
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
+def test_a_machine_of_which_ec2_does_not_know_yet_is_one_of_the_fleet(laptop: Laptop) -> None:
+    laptop.sim.timing.instance_ready = 60
+    laptop.create()
+    laptop.sim.wait(laptop.sim.instances)
+    [instance] = laptop.sim.instances()
+    assert [(each.id, each.started) for each in laptop.machines()] == [(instance.id, "")]
+    assert laptop.status().ranks
+    laptop.sim.advance(60)
+    assert [bool(each.started) for each in laptop.machines()] == [True]
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
 def test_a_bucket_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
     laptop.sim.timing.bucket_ready = 0.5
     laptop.create()
     assert laptop.has_all()
     laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
+def test_a_bucket_whose_name_is_not_free_yet_is_waited_for(laptop: Laptop) -> None:
+    laptop.sim.timing.bucket_gone = 0.5
+    laptop.create()
+    laptop.delete()
+    laptop.sim.fail("s3:PutBucketTagging", code="OperationAborted", status=409, times=2)
+    laptop.create()
+    assert laptop.has_all()
+    names = [call.name for call in laptop.sim.calls]
+    assert names.count("s3:CreateBucket") > 2
+    assert names.count("s3:PutBucketTagging") == 4
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
+def test_a_bucket_whose_name_is_not_free_for_long_is_told(
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop.sim.timing.bucket_gone = 3600
+    laptop.create()
+    laptop.delete()
+    monkeypatch.setattr(stores, "_PATIENCE", 0.1)
+    with pytest.raises(Transient, match=r"still works on the deletion .* try again in an hour"):
+        laptop.create()
     assert laptop.sim.inventory() == []
 
 

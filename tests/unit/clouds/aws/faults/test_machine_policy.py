@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from sojourn.clouds.aws.locate import Place
@@ -47,3 +52,23 @@ def test_a_machine_leaves_its_own_group_and_touches_no_other() -> None:
         assert not may(OWN, f"autoscaling:{action}", f"{GROUP}/{ID}-2")
     for action in ("SetDesiredCapacity", "DeleteAutoScalingGroup", "UpdateAutoScalingGroup"):
         assert not may(OWN, f"autoscaling:{action}", f"{GROUP}/{ID}")
+
+
+def test_the_documented_policy_of_a_given_profile_allows_what_that_of_ours_does() -> None:
+    """But for tags of the group, which machines with a given profile do not write."""
+    page = (Path(__file__).parents[5] / "docs" / "aws.md").read_text()
+    section = page.split("## What machines may do", 1)[1].split("\n## ", 1)[0]
+    block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
+    assert block
+    documented = _effects(json.loads(block[1]))
+    ours = _effects(machine_policy(ID, OWN))
+    assert documented == ours - {("Allow", "autoscaling:CreateOrUpdateTags")}
+
+
+def _effects(given: dict[str, Any]) -> set[tuple[str, str]]:
+    found = set()
+    for statement in given["Statement"]:
+        named = statement["Action"]
+        for action in [named] if isinstance(named, str) else named:
+            found.add((statement["Effect"], action))
+    return found

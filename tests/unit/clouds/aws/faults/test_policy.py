@@ -90,6 +90,12 @@ class LimitedUser:
         self.sim.wait(running)
         self.laptop.cloud.scaler(ID).interrupt(self.laptop.ctx, running()[0], notice=notice)
 
+    def suspend(self) -> None:
+        """Have the group launch nothing, as one that failed for a day."""
+        self.administrator.autoscaling.suspend_processes(
+            AutoScalingGroupName=str(ID), ScalingProcesses=["Launch"]
+        )
+
     def begin_upload(self) -> None:
         """Leave something unfinished in the store."""
         self.administrator.s3.create_multipart_upload(Bucket=str(ID), Key="unfinished")
@@ -145,6 +151,8 @@ def _used(limited: LimitedUser, monkeypatch: pytest.MonkeyPatch) -> dict[str, se
         now = name
         if name == "delete":
             limited.begin_upload()
+        if name == "start":
+            limited.suspend()
         verb()
     return used
 
@@ -158,6 +166,8 @@ def _prepare(limited: LimitedUser, policy: dict[str, Any], verb: str) -> None:
         return
     limited.laptop.create()
     limited.begin_upload()
+    if verb == "start":
+        limited.suspend()
 
 
 def test_with_a_given_profile_the_user_needs_no_right_to_make_roles(limited: LimitedUser) -> None:
