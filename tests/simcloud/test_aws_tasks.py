@@ -13,6 +13,7 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State
+from sojourn.clouds.aws import template
 from tests.contract.clouds.aws_kit import AwsKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
@@ -50,6 +51,10 @@ def machine_of(kit: AwsKit, handle: Handle, rank: int = 0) -> Instance:
 
 def outcomes(handle: Handle) -> list[str]:
     return [report.outcome.value for report in handle.reports()]
+
+
+def called(kit: AwsKit) -> list[str]:
+    return [call.name for call in kit.account.calls]
 
 
 def deadlines(account: SimAWS) -> dict[str, float]:
@@ -272,6 +277,8 @@ def test_a_profile_that_may_not_change_the_group_does_not_hold_up_the_script(
     profile = iam.create_instance_profile("mine", "/", ["mine"])
     handle = lab.create("mkdir output; echo made > output/file", permission_set=profile.arn)
     until(lambda: handle.status().state is State.SUCCEEDED)
+    # It cannot tell that it is ready either: each look at the group takes a while of its patience.
+    kit.account.watch(lambda call: kit.account.advance(20 if "Describe" in call.name else 0))
     handle.delete()
     assert lab.output() == {"file": "made\n"}
     assert kit.leaks() == ["policy mine/store", "profile mine", "role mine"]
@@ -292,6 +299,50 @@ def test_stop_and_start(kit: AwsKit, lab: Lab) -> None:
     assert outcomes(handle) == ["preempted", "succeeded"]
     handle.delete()
     assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_what_takes_longer_to_store_than_a_shutdown_may_take_is_kept(kit: AwsKit, lab: Lab) -> None:
+    kit.account.timing.shutdown = 0.5
+    handle = lab.create(SAVING)
+    until(lambda: log_of(handle) == ["ready"])
+    kit.account.delay(0.5)
+    handle.stop()
+    kit.account.delay(0)
+    assert outcomes(handle) == ["preempted"]
+    assert log_of(handle)[-1] == "last words"
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n", "saved": "saved\n"}
+
+
+def test_a_group_waits_for_as_long_as_a_machine_stores_its_work(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_HEARTBEAT", 0.2)
+    wait = "until test -f /dev/shm/go; do sleep 0.05; done"
+    handle = lab.create(SAVING.replace("trap '", f"trap '{wait}; "))
+    until(lambda: log_of(handle) == ["ready"])
+    handle.interrupt()
+    for _ in range(3):
+        kit.account.calls.clear()
+        until(lambda: "autoscaling:RecordLifecycleActionHeartbeat" in called(kit))
+        kit.account.advance(100)
+    kit.appear("go")
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_a_machine_is_gone_as_soon_as_it_is_ready_though_the_group_is_late(
+    kit: AwsKit, lab: Lab
+) -> None:
+    kit.account.fail(
+        "autoscaling:CompleteLifecycleAction", code="ValidationError", status=400, times=2
+    )
+    handle = lab.create("true")
+    assert handle.wait().status is State.SUCCEEDED
+    until(lambda: [each.state for each in kit.account.instances()] == ["terminated"])
+    handle.delete()
 
 
 def test_a_timeout_ends_the_machine_and_keeps_its_work(kit: AwsKit, lab: Lab) -> None:

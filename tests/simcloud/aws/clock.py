@@ -18,6 +18,7 @@ class Timing:
     retry: float = 0.3  # how long a group waits after a launch that failed in all zones
     shutdown: float = 10.0  # how long a machine has to shut down in order
     deletion: float = 0.1  # how long a group without instances is being deleted
+    last_words: float = 0.0  # how long an instance without a machine holds up its termination
     notice: float = 2.0  # from the notice of an interruption to the interruption
     credentials: float = 6 * 3600.0  # how long those of a machine are good
 

@@ -99,6 +99,10 @@ class Fleet:
         self.instances.append(instance)
         self._start(self._boot, instance)
 
+    @property
+    def has_machines(self) -> bool:
+        return self._host is not None
+
     def find(self, instance_id: str) -> Instance | None:
         return next((each for each in self.instances if each.id == instance_id), None)
 
