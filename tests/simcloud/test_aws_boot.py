@@ -68,6 +68,32 @@ def test_an_agent_that_cannot_be_fetched_for_long(
     handle.delete()
 
 
+def test_a_role_that_gives_no_keys_for_a_while(kit: AwsKit, lab: Lab) -> None:
+    kit.account.timing.keys_ready = 6.0
+    handle = lab.create("echo here")
+    assert handle.wait().status is State.SUCCEEDED
+    [instance] = kit.account.instances()
+    assert instance.machine
+    assert "no keys of its role yet: AssumeRoleUnauthorizedAccess" in instance.machine.console()
+    handle.delete()
+
+
+def test_a_machine_that_never_gets_keys_goes_and_is_replaced(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_BOOT_WITHIN", 1.0)
+    monkeypatch.setattr(userdata, "_SCRIPT", userdata._SCRIPT.replace(" in 0 30 60;", " in 0 1;"))
+    kit.account.timing.keys_ready = 3600.0
+    handle = lab.create("echo here")
+    kit.account.wait(lambda: kit.account.instances()[:1], 30)
+    [first] = kit.account.instances()
+    kit.account.wait(lambda: first.state == "terminated", 60)
+    assert first.record.state_reason.code == "Client.InstanceInitiatedShutdown"
+    kit.account.timing.keys_ready = 0.0
+    assert handle.wait().status is State.SUCCEEDED
+    handle.delete()
+
+
 def test_an_agent_that_is_not_in_the_store_and_a_new_start_when_it_is(
     kit: AwsKit, lab: Lab
 ) -> None:

@@ -20,6 +20,7 @@ class Timing:
     deletion: float = 0.1  # how long a group without instances is being deleted
     last_words: float = 0.0  # how long an instance without a machine holds up its termination
     notice: float = 2.0  # from the notice of an interruption to the interruption
+    keys_ready: float = 0.0  # how long after its launch an instance has no keys of its role
     credentials: float = 6 * 3600.0  # how long those of a machine are good
 
 
