@@ -345,6 +345,52 @@ def test_a_machine_is_gone_as_soon_as_it_is_ready_though_the_group_is_late(
     handle.delete()
 
 
+def test_a_machine_that_breaks_down_and_starts_again_goes_on(
+    kit: AwsKit, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_TTL", 600.0)  # it does not wait for its own lease to run out
+    handle = lab.create(RESUMING)
+    lab.until_stored(handle, "checkpoint", tmp_path / "look")
+    instance = machine_of(kit, handle)
+    kit.account.panic(instance.id)
+    machine = instance.machine
+    assert machine
+    timer = ("systemctl", "is-active", "--quiet", "sojourn-end.timer")
+    until(lambda: machine.run(*timer, check=False).returncode == 0)
+    until(lambda: handle.status().ranks[0].attempt == 2)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["lost", "succeeded"]
+    assert kit.account.instances() == [instance]
+    until(lambda: instance.state == "terminated")
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "checkpoint": "half\n"}
+
+
+def test_a_machine_that_its_script_reboots_is_left_for_another(kit: AwsKit, lab: Lab) -> None:
+    script = SAVING.replace("echo ready", "echo ready; systemctl reboot")
+    handle = lab.create(script)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    until(lambda: {each.state for each in kit.account.instances()} == {"terminated"})
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_the_timer_of_a_machine_ends_it(kit: AwsKit, lab: Lab) -> None:
+    handle = lab.create("echo ready; sleep 300")
+    until(lambda: log_of(handle) == ["ready"])
+    instance = machine_of(kit, handle)
+    assert instance.machine
+    soon = "[Timer]\nOnBootSec=\nOnBootSec=1\nAccuracySec=1ms\n"
+    folder = "/run/systemd/system/sojourn-end.timer.d"
+    instance.machine.run("sh", "-c", f"mkdir -p {folder}; cat >{folder}/soon.conf", input=soon)
+    instance.machine.run("systemctl", "daemon-reload")
+    instance.machine.run("systemctl", "restart", "sojourn-end.timer", check=False)
+    until(lambda: instance.state == "terminated", 60)
+    assert "told to go" in handle.reports()[0].reason
+    handle.delete()
+
+
 def test_a_timeout_ends_the_machine_and_keeps_its_work(kit: AwsKit, lab: Lab) -> None:
     handle = lab.create("mkdir output; echo kept > output/file; sleep 300", timeout=2)
     assert handle.wait().status is State.TIMED_OUT

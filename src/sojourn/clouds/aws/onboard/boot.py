@@ -22,7 +22,7 @@ from sojourn.clouds.aws.onboard import metadata, signing
 __all__ = ["boot"]
 
 _FOLDER = Path("/opt/sojourn")
-_UNIT = Path("/run/systemd/system/sojourn.service")
+_UNITS = Path("/etc/systemd/system")  # and not in /run: after a reboot, nobody else starts it
 _PAUSE = 5.0
 _UNIT_TEXT = """\
 [Unit]
@@ -37,6 +37,18 @@ Restart=on-failure
 RestartSec=5
 StandardOutput=journal+console
 StandardError=inherit
+[Install]
+WantedBy=multi-user.target
+"""
+# What the first script set with `shutdown` does not survive a reboot. This counts from each boot.
+_TIMER_TEXT = """\
+[Unit]
+Description=The end of this machine, whatever happens
+[Timer]
+OnBootSec={minutes}min
+Unit=poweroff.target
+[Install]
+WantedBy=timers.target
 """
 
 
@@ -45,10 +57,14 @@ def boot(settings: dict[str, Any]) -> None:
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     _unpack(_patiently(settings), _FOLDER / "lib")
     (_FOLDER / "settings.json").write_text(json.dumps(settings))
-    _UNIT.parent.mkdir(parents=True, exist_ok=True)
-    _UNIT.write_text(_UNIT_TEXT.format(folder=_FOLDER, python=sys.executable))
+    units = {
+        "sojourn-end.timer": _TIMER_TEXT.format(minutes=settings["minutes"]),
+        "sojourn.service": _UNIT_TEXT.format(folder=_FOLDER, python=sys.executable),
+    }
+    for name, text in units.items():
+        (_UNITS / name).write_text(text)
     subprocess.run(["systemctl", "daemon-reload"], check=True)
-    subprocess.run(["systemctl", "start", "sojourn.service"], check=True)
+    subprocess.run(["systemctl", "enable", "--now", *units], check=True)
 
 
 def _unpack(content: bytes, folder: Path) -> None:

@@ -131,6 +131,7 @@ class Group:
             store_options=self._settings["store_options"],
             machine=self._machine,
             folder=_DISK,
+            dead=(self._machine,),  # its former life, before a crash or a reboot
             ttl=self._settings["ttl"],
             grace=self._settings["grace"],
         )
