@@ -376,6 +376,23 @@ def test_a_machine_that_its_script_reboots_is_left_for_another(kit: AwsKit, lab:
     assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
 
 
+def test_a_machine_that_is_shut_down_stores_its_work_before_the_network_goes(
+    kit: AwsKit, lab: Lab
+) -> None:
+    handle = lab.create(SAVING)
+    until(lambda: log_of(handle) == ["ready"])
+    machine = machine_of(kit, handle).machine
+    assert machine
+    kit.account.delay(0.1)
+    machine.power_button()
+    assert machine.wait(60)
+    kit.account.delay(0)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
 def test_the_timer_of_a_machine_ends_it(kit: AwsKit, lab: Lab) -> None:
     handle = lab.create("echo ready; sleep 300")
     until(lambda: log_of(handle) == ["ready"])
@@ -385,7 +402,7 @@ def test_the_timer_of_a_machine_ends_it(kit: AwsKit, lab: Lab) -> None:
     folder = "/run/systemd/system/sojourn-end.timer.d"
     instance.machine.run("sh", "-c", f"mkdir -p {folder}; cat >{folder}/soon.conf", input=soon)
     instance.machine.run("systemctl", "daemon-reload")
-    instance.machine.run("systemctl", "restart", "sojourn-end.timer", check=False)
+    instance.machine.run("systemctl", "restart", "--no-block", "sojourn-end.timer")
     until(lambda: instance.state == "terminated", 60)
     assert "told to go" in handle.reports()[0].reason
     handle.delete()

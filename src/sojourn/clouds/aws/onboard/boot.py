@@ -24,9 +24,12 @@ __all__ = ["boot"]
 _FOLDER = Path("/opt/sojourn")
 _UNITS = Path("/etc/systemd/system")  # and not in /run: after a reboot, nobody else starts it
 _PAUSE = 5.0
+# It comes after the network, so that in a shutdown it is stopped before: it has work to store.
 _UNIT_TEXT = """\
 [Unit]
 Description=Sojourn
+Wants=network-online.target
+After=network.target network-online.target nss-lookup.target
 [Service]
 Environment=PYTHONPATH={folder}/lib HOME=/root
 WorkingDirectory={folder}
