@@ -55,11 +55,17 @@ WantedBy=timers.target
 """
 
 
+_APT_TIMERS = ("apt-daily.timer", "apt-daily-upgrade.timer")
+_NEEDRESTART = Path("/etc/needrestart")
+_SPARED = "$nrconf{override_rc}{qr(^sojourn)} = 0;\n"
+
+
 def boot(settings: dict[str, Any]) -> None:
     """Until the agent runs, or the tries are over."""
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     _unpack(_patiently(settings), _FOLDER / "lib")
     (_FOLDER / "settings.json").write_text(json.dumps(settings))
+    _keep_away_upgrades()
     units = {
         "sojourn-end.timer": _TIMER_TEXT.format(minutes=settings["minutes"]),
         "sojourn.service": _UNIT_TEXT.format(folder=_FOLDER, python=sys.executable),
@@ -68,6 +74,14 @@ def boot(settings: dict[str, Any]) -> None:
         (_UNITS / name).write_text(text)
     subprocess.run(["systemctl", "daemon-reload"], check=True)
     subprocess.run(["systemctl", "enable", "--now", *units], check=True)
+
+
+def _keep_away_upgrades() -> None:
+    """Upgrades hold the lock that `apt-get` in scripts needs, and restart what uses a library."""
+    subprocess.run(["systemctl", "mask", "--now", *_APT_TIMERS], check=False, capture_output=True)
+    if _NEEDRESTART.is_dir():
+        (_NEEDRESTART / "conf.d").mkdir(exist_ok=True)
+        (_NEEDRESTART / "conf.d" / "sojourn.conf").write_text(_SPARED)
 
 
 def _unpack(content: bytes, folder: Path) -> None:
