@@ -117,6 +117,8 @@ class LaunchTemplate(Made):
         endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
         if "endpoint" in options_for_machines(self._site.account, place):
             return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"
+        if "." in place.bucket:  # in the name of a host, its certificate would not match
+            return f"https://s3.{place.bucket_region}.amazonaws.com/{place.bucket}/{inside}"
         return f"https://{place.bucket}.s3.{place.bucket_region}.amazonaws.com/{inside}"
 
     def _endpoint(self, service: str) -> str:
