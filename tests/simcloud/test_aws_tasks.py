@@ -345,6 +345,18 @@ def test_a_machine_is_gone_as_soon_as_it_is_ready_though_the_group_is_late(
     handle.delete()
 
 
+def test_a_machine_that_is_taken_away_while_it_boots_goes_as_soon_as_it_can(
+    kit: AwsKit, lab: Lab
+) -> None:
+    handle = lab.create("sleep 300")
+    kit.account.wait(lambda: [each.machine for each in kit.account.instances()])
+    handle.stop()
+    assert [each.state for each in kit.account.instances()] == ["terminated"]
+    completed = [each for each in kit.account.calls if "CompleteLifecycle" in each.name]
+    assert [each.error for each in completed] == [""]
+    handle.delete()
+
+
 def test_a_machine_that_breaks_down_and_starts_again_goes_on(
     kit: AwsKit, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
