@@ -7,7 +7,7 @@ import pytest
 from sojourn import Handle, State
 from sojourn.clouds.aws import template, userdata
 from tests.contract.clouds.aws_kit import AwsKit
-from tests.contract.clouds.lab import Lab
+from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
 from tests.support.waiting import until
 
@@ -65,6 +65,49 @@ def test_an_agent_that_cannot_be_fetched_for_long(
     handle = lab.create("true")
     assert ends(kit, handle).endswith("cannot be fetched: HTTP Error 403: Forbidden")
     kit.account.heal()
+    handle.delete()
+
+
+def test_upgrades_of_the_system_keep_away(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = userdata._SCRIPT.removeprefix("#!/bin/sh\n")
+    monkeypatch.setattr(userdata, "_SCRIPT", f"#!/bin/sh\nmkdir /etc/needrestart\n{text}")
+    script = r"""
+    systemctl is-enabled apt-daily.timer apt-daily-upgrade.timer
+    perl -e 'do "/etc/needrestart/conf.d/sojourn.conf"; die $@ if $@;
+        ($re) = keys %{$nrconf{override_rc}};
+        print "spared: $nrconf{override_rc}{$re}\n" if "sojourn.service" =~ /$re/'
+    """
+    handle = lab.create(script)
+    handle.wait()
+    assert log_of(handle) == ["masked", "masked", "spared: 0"]
+    handle.delete()
+
+
+def test_a_role_that_gives_no_keys_for_a_while(kit: AwsKit, lab: Lab) -> None:
+    kit.account.timing.keys_ready = 6.0
+    handle = lab.create("echo here")
+    assert handle.wait().status is State.SUCCEEDED
+    [instance] = kit.account.instances()
+    assert instance.machine
+    assert "no keys of its role yet: AssumeRoleUnauthorizedAccess" in instance.machine.console()
+    handle.delete()
+
+
+def test_a_machine_that_never_gets_keys_goes_and_is_replaced(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_BOOT_WITHIN", 1.0)
+    monkeypatch.setattr(userdata, "_SCRIPT", userdata._SCRIPT.replace(" in 0 30 60;", " in 0 1;"))
+    kit.account.timing.keys_ready = 3600.0
+    handle = lab.create("echo here")
+    kit.account.wait(lambda: kit.account.instances()[:1], 30)
+    [first] = kit.account.instances()
+    kit.account.wait(lambda: first.state == "terminated", 60)
+    assert first.record.state_reason.code == "Client.InstanceInitiatedShutdown"
+    kit.account.timing.keys_ready = 0.0
+    assert handle.wait().status is State.SUCCEEDED
     handle.delete()
 
 

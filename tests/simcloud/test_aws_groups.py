@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -110,6 +111,71 @@ def test_a_group_with_instances_goes_only_by_force_and_not_at_once() -> None:
         user.ec2.delete_launch_template(LaunchTemplateName="a-template")
         assert aws.inventory() == []
         user.close()
+
+
+HOOK = {
+    "LifecycleHookName": "a-hook",
+    "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
+    "HeartbeatTimeout": 60,
+    "DefaultResult": "CONTINUE",
+}
+
+
+def test_a_hook_holds_a_member_until_it_is_completed_and_another_comes_at_once(
+    aws: SimAWS, user: User
+) -> None:
+    aws.timing.last_words = math.inf
+    user.make_template()
+    user.make_group(1, LifecycleHookSpecificationList=[HOOK])
+    [name] = user.in_service(1)
+    action = {
+        "AutoScalingGroupName": "a-group",
+        "LifecycleHookName": "a-hook",
+        "InstanceId": name,
+    }
+    done = {**action, "LifecycleActionResult": "CONTINUE"}
+    complete = user.autoscaling.complete_lifecycle_action
+    assert "No active Lifecycle Action" in refused("ValidationError", complete, **done)
+    user.autoscaling.terminate_instance_in_auto_scaling_group(
+        InstanceId=name, ShouldDecrementDesiredCapacity=False
+    )
+    [other] = user.in_service(1)
+    assert (other != name, user.members("Terminating:Wait")) == (True, [name])
+    for _ in range(3):
+        aws.advance(50)
+        user.autoscaling.record_lifecycle_action_heartbeat(**action)
+    assert user.members("Terminating:Wait") == [name]
+    assert aws.instances()[0].state == "running"
+    complete(**done)
+    until(lambda: [m["InstanceId"] for m in user.group()["Instances"]] == [other])
+    assert aws.instances()[0].state == "terminated"
+
+
+def test_a_hook_that_nobody_completes_ends_by_its_timeout(aws: SimAWS, user: User) -> None:
+    aws.timing.last_words = math.inf
+    user.make_template(spot=True)
+    user.make_group(2, LifecycleHookSpecificationList=[HOOK])
+    lost, taken = user.in_service(2)
+    aws.interrupt(lost, notice=False)
+    user.autoscaling.terminate_instance_in_auto_scaling_group(
+        InstanceId=taken, ShouldDecrementDesiredCapacity=True
+    )
+    until(lambda: set(user.members("Terminating:Wait")) == {lost, taken})
+    user.in_service(1)
+    aws.advance(61)
+    until(lambda: len(user.group()["Instances"]) == 1)
+    assert user.in_service(1) == [aws.instances()[-1].id]
+
+
+def test_a_group_that_goes_by_force_waits_for_no_hook(aws: SimAWS, user: User) -> None:
+    aws.timing.last_words = math.inf
+    user.make_template()
+    user.make_group(2, LifecycleHookSpecificationList=[HOOK])
+    user.in_service(2)
+    user.set_desired(1)
+    until(lambda: user.members("Terminating:Wait"))
+    user.delete_group()
+    assert {instance.state for instance in aws.instances()} == {"terminated"}
 
 
 def test_a_launch_in_progress_keeps_a_group(aws: SimAWS, user: User) -> None:

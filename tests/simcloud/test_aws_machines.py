@@ -234,7 +234,8 @@ def test_termination_lets_a_machine_shut_down_in_order(aws: SimAWS, user: User) 
     user.make_profile()
     user.make_template(
         b"#!/bin/bash\ncat > /usr/local/bin/work <<'END'\n" + script + b"END\n"
-        b"chmod +x /usr/local/bin/work\nsystemd-run --unit=work /usr/local/bin/work\n",
+        b"chmod +x /usr/local/bin/work\n"
+        b"systemd-run --unit=work -p After=network.target /usr/local/bin/work\n",
         IamInstanceProfile={"Name": "a-profile"},
     )
     user.make_group(1)

@@ -13,6 +13,7 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State
+from sojourn.clouds.aws import template
 from tests.contract.clouds.aws_kit import AwsKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
@@ -50,6 +51,10 @@ def machine_of(kit: AwsKit, handle: Handle, rank: int = 0) -> Instance:
 
 def outcomes(handle: Handle) -> list[str]:
     return [report.outcome.value for report in handle.reports()]
+
+
+def called(kit: AwsKit) -> list[str]:
+    return [call.name for call in kit.account.calls]
 
 
 def deadlines(account: SimAWS) -> dict[str, float]:
@@ -272,6 +277,8 @@ def test_a_profile_that_may_not_change_the_group_does_not_hold_up_the_script(
     profile = iam.create_instance_profile("mine", "/", ["mine"])
     handle = lab.create("mkdir output; echo made > output/file", permission_set=profile.arn)
     until(lambda: handle.status().state is State.SUCCEEDED)
+    # It cannot tell that it is ready either: each look at the group takes a while of its patience.
+    kit.account.watch(lambda call: kit.account.advance(20 if "Describe" in call.name else 0))
     handle.delete()
     assert lab.output() == {"file": "made\n"}
     assert kit.leaks() == ["policy mine/store", "profile mine", "role mine"]
@@ -292,6 +299,125 @@ def test_stop_and_start(kit: AwsKit, lab: Lab) -> None:
     assert outcomes(handle) == ["preempted", "succeeded"]
     handle.delete()
     assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_what_takes_longer_to_store_than_a_shutdown_may_take_is_kept(kit: AwsKit, lab: Lab) -> None:
+    kit.account.timing.shutdown = 0.5
+    handle = lab.create(SAVING)
+    until(lambda: log_of(handle) == ["ready"])
+    kit.account.delay(0.5)
+    handle.stop()
+    kit.account.delay(0)
+    assert outcomes(handle) == ["preempted"]
+    assert log_of(handle)[-1] == "last words"
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n", "saved": "saved\n"}
+
+
+def test_a_group_waits_for_as_long_as_a_machine_stores_its_work(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_HEARTBEAT", 0.2)
+    wait = "until test -f /dev/shm/go; do sleep 0.05; done"
+    handle = lab.create(SAVING.replace("trap '", f"trap '{wait}; "))
+    until(lambda: log_of(handle) == ["ready"])
+    handle.interrupt()
+    for _ in range(3):
+        kit.account.calls.clear()
+        until(lambda: "autoscaling:RecordLifecycleActionHeartbeat" in called(kit))
+        kit.account.advance(100)
+    kit.appear("go")
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_a_machine_is_gone_as_soon_as_it_is_ready_though_the_group_is_late(
+    kit: AwsKit, lab: Lab
+) -> None:
+    kit.account.fail(
+        "autoscaling:CompleteLifecycleAction", code="ValidationError", status=400, times=2
+    )
+    handle = lab.create("true")
+    assert handle.wait().status is State.SUCCEEDED
+    until(lambda: [each.state for each in kit.account.instances()] == ["terminated"])
+    handle.delete()
+
+
+def test_a_machine_that_is_taken_away_while_it_boots_goes_as_soon_as_it_can(
+    kit: AwsKit, lab: Lab
+) -> None:
+    handle = lab.create("sleep 300")
+    kit.account.wait(lambda: [each.machine for each in kit.account.instances()])
+    handle.stop()
+    assert [each.state for each in kit.account.instances()] == ["terminated"]
+    completed = [each for each in kit.account.calls if "CompleteLifecycle" in each.name]
+    assert [each.error for each in completed] == [""]
+    handle.delete()
+
+
+def test_a_machine_that_breaks_down_and_starts_again_goes_on(
+    kit: AwsKit, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_TTL", 600.0)  # it does not wait for its own lease to run out
+    handle = lab.create(RESUMING)
+    lab.until_stored(handle, "checkpoint", tmp_path / "look")
+    instance = machine_of(kit, handle)
+    kit.account.panic(instance.id)
+    machine = instance.machine
+    assert machine
+    timer = ("systemctl", "is-active", "--quiet", "sojourn-end.timer")
+    until(lambda: machine.run(*timer, check=False).returncode == 0)
+    until(lambda: handle.status().ranks[0].attempt == 2)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["lost", "succeeded"]
+    assert kit.account.instances() == [instance]
+    until(lambda: instance.state == "terminated")
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "checkpoint": "half\n"}
+
+
+def test_a_machine_that_its_script_reboots_is_left_for_another(kit: AwsKit, lab: Lab) -> None:
+    script = SAVING.replace("echo ready", "echo ready; systemctl reboot")
+    handle = lab.create(script)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    until(lambda: {each.state for each in kit.account.instances()} == {"terminated"})
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_a_machine_that_is_shut_down_stores_its_work_before_the_network_goes(
+    kit: AwsKit, lab: Lab
+) -> None:
+    handle = lab.create(SAVING)
+    until(lambda: log_of(handle) == ["ready"])
+    machine = machine_of(kit, handle).machine
+    assert machine
+    kit.account.delay(0.1)
+    machine.power_button()
+    assert machine.wait(60)
+    kit.account.delay(0)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["preempted", "succeeded"]
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
+
+
+def test_the_timer_of_a_machine_ends_it(kit: AwsKit, lab: Lab) -> None:
+    handle = lab.create("echo ready; sleep 300")
+    until(lambda: log_of(handle) == ["ready"])
+    instance = machine_of(kit, handle)
+    assert instance.machine
+    soon = "[Timer]\nOnBootSec=\nOnBootSec=1\nAccuracySec=1ms\n"
+    folder = "/run/systemd/system/sojourn-end.timer.d"
+    instance.machine.run("sh", "-c", f"mkdir -p {folder}; cat >{folder}/soon.conf", input=soon)
+    instance.machine.run("systemctl", "daemon-reload")
+    instance.machine.run("systemctl", "restart", "--no-block", "sojourn-end.timer")
+    until(lambda: instance.state == "terminated", 60)
+    assert "told to go" in handle.reports()[0].reason
+    handle.delete()
 
 
 def test_a_timeout_ends_the_machine_and_keeps_its_work(kit: AwsKit, lab: Lab) -> None:

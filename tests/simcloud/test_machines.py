@@ -362,6 +362,19 @@ def test_a_machine_can_end_itself(host: Host, command: str, end: End) -> None:
     assert machine.end is end
 
 
+def test_a_machine_can_be_started_again_on_its_disk(host: Host) -> None:
+    script = _script("touch /etc/kept /run/lost /dev/shm/lost", "echo once", "systemctl reboot")
+    machine = host.boot(MachineSpec("i-1", script))
+    assert machine.wait(10)
+    again = host.restart(machine)
+    until(lambda: again.run("systemctl", "is-active", "multi-user.target", check=False).stdout)
+    assert again.run("ls", "/etc/kept").stdout == "/etc/kept\n"
+    for path in ("/run/lost", "/dev/shm/lost"):
+        assert again.run("ls", path, check=False).returncode != 0
+    assert again.console().count("once") == 1
+    assert (again.address, again.alive, machine.alive) == (machine.address, True, False)
+
+
 def test_the_power_button_works_from_the_first_moment(host: Host) -> None:
     machine = host.boot(MachineSpec("i-1"))
     machine.power_button()

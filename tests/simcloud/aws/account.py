@@ -229,6 +229,15 @@ class SimAWS:
             self._fleet.take(instance)
         self.wait(lambda: instance.state == "terminated")
 
+    def panic(self, instance_id: str) -> None:
+        """Have the kernel of its machine break down and start again, without a word to anybody."""
+        with self._changed:
+            instance = self._known(instance_id)
+            instance.panics, former = True, instance.machine
+        assert former
+        former.kill()
+        self.wait(lambda: instance.machine is not former)
+
     def recommend_rebalance(self, instance_id: str) -> None:
         """Warn a spot instance that it is more likely than others to be taken away."""
         with self._changed:

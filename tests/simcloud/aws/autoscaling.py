@@ -13,12 +13,14 @@ from typing import Any
 from tests.simcloud.aws import backends, codec, launch
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Clock, stamp
-from tests.simcloud.aws.groups import DELETING, Group, Groups, Scheduled
+from tests.simcloud.aws.groups import DELETING, TERMINATING, Group, Groups, Hook, Member, Scheduled
 from tests.simcloud.aws.market import LaunchRefusedError
 from tests.simcloud.aws.scaler import Scaler
 from tests.simcloud.aws.wire import Answer, AWSError, Request
 
 Given = Mapping[str, Any]
+_RESULTS = ("CONTINUE", "ABANDON")
+_HOOKS = "LifecycleHookSpecificationList"
 _PAGE = 50
 _MOST = 100
 _IGNORED = {
@@ -30,7 +32,7 @@ _PROCESSES = {"AZRebalance", "Launch"}
 _KNOWN = {
     "CreateAutoScalingGroup": {
         "AutoScalingGroupName", "MinSize", "MaxSize", "DesiredCapacity", "LaunchTemplate",
-        "VPCZoneIdentifier", "AvailabilityZones", "Tags",
+        "VPCZoneIdentifier", "AvailabilityZones", "Tags", "LifecycleHookSpecificationList",
     },
     "UpdateAutoScalingGroup": {
         "AutoScalingGroupName", "MinSize", "MaxSize", "DesiredCapacity", "LaunchTemplate",
@@ -54,6 +56,7 @@ class AutoScaling:
         self._profiles = profiles
         self._clock = clock
         self._operations: Mapping[str, Callable[[str, Given], dict[str, Any] | None]] = {
+            "CompleteLifecycleAction": self._complete,
             "CreateAutoScalingGroup": self._create,
             "CreateOrUpdateTags": self._tag,
             "DeleteAutoScalingGroup": self._delete,
@@ -61,9 +64,11 @@ class AutoScaling:
             "DeleteTags": self._untag,
             "DescribeAutoScalingGroups": self._describe,
             "DescribeAutoScalingInstances": self._describe_instances,
+            "DescribeLifecycleHooks": self._describe_hooks,
             "DescribeScalingActivities": self._describe_activities,
             "DescribeScheduledActions": self._describe_schedule,
             "PutScheduledUpdateGroupAction": self._schedule,
+            "RecordLifecycleActionHeartbeat": self._heartbeat,
             "ResumeProcesses": self._resume,
             "SetDesiredCapacity": self._set_desired,
             "SuspendProcesses": self._suspend,
@@ -113,6 +118,7 @@ class AutoScaling:
             zones,
             today,
             tags,
+            hooks={hook.name: hook for hook in map(_hook, given.get(_HOOKS, []))},
         )
         self._groups.add(group)
         self._scaler.set_desired(
@@ -206,6 +212,33 @@ class AutoScaling:
             cause += f", shrinking the capacity from {group.desired} to {group.desired - 1}"
             group.desired -= 1
         return {"Activity": self._scaler.remove(group, member, f"{cause}.").described()}
+
+    def _heartbeat(self, region: str, given: Given) -> None:
+        hook, member = self._waiting(region, given)
+        most = member.waits_since + hook.longest
+        member.waits[hook.name] = min(self._clock.now() + hook.timeout, most)
+
+    def _complete(self, region: str, given: Given) -> None:
+        if given["LifecycleActionResult"] not in _RESULTS:
+            raise _invalid("LifecycleActionResult must be one of CONTINUE, ABANDON")
+        hook, member = self._waiting(region, given)
+        member.waits[hook.name] = self._clock.now()
+
+    def _waiting(self, region: str, given: Given) -> tuple[Hook, Member]:
+        """The hook that is meant, and the member that it holds."""
+        group, name = self._found(region, given), given["LifecycleHookName"]
+        member = group.members.get(given["InstanceId"])
+        if name not in group.hooks:
+            raise _invalid(f"No Lifecycle Hook found with name {name}")
+        if member is None or name not in member.waits:
+            raise _invalid(
+                f"No active Lifecycle Action found with instance ID {given['InstanceId']}"
+            )
+        return group.hooks[name], member
+
+    def _describe_hooks(self, region: str, given: Given) -> dict[str, Any]:
+        group = self._found(region, given)
+        return {"LifecycleHooks": [hook.described(group) for hook in group.hooks.values()]}
 
     def _schedule(self, region: str, given: Given) -> None:
         group = self._changeable(region, given)
@@ -344,6 +377,17 @@ def _reference(given: Given | None) -> dict[str, str]:
     if ("LaunchTemplateId" in given) == ("LaunchTemplateName" in given):
         raise _invalid("Valid requests must contain either launchTemplateId or LaunchTemplateName")
     return dict(given)
+
+
+def _hook(given: Given) -> Hook:
+    if given["LifecycleTransition"] != TERMINATING:
+        raise NotImplementedError(f"hooks for {given['LifecycleTransition']} are not known here")
+    timeout, result = given.get("HeartbeatTimeout", 3600), given.get("DefaultResult", "ABANDON")
+    if not 30 <= timeout <= 7200:
+        raise _invalid("HeartbeatTimeout must be between 30 and 7200 seconds")
+    if result not in _RESULTS:
+        raise _invalid("DefaultResult must be one of CONTINUE, ABANDON")
+    return Hook(given["LifecycleHookName"], timeout, result)
 
 
 def _check_sizes(low: int, high: int, desired: int) -> None:

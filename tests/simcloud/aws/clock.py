@@ -24,7 +24,9 @@ class Timing:
     give_up: float = 24 * 3600.0  # how long a group that cannot launch goes on trying
     shutdown: float = 10.0  # how long a machine has to shut down in order
     deletion: float = 0.1  # how long a group without instances is being deleted
+    last_words: float = 0.0  # how long an instance without a machine holds up its termination
     notice: float = 2.0  # from the notice of an interruption to the interruption
+    keys_ready: float = 0.0  # how long after its launch an instance has no keys of its role
     credentials: float = 6 * 3600.0  # how long those of a machine are good
 
 

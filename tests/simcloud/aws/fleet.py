@@ -10,6 +10,7 @@ import base64
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -41,6 +42,7 @@ class Instance:
         self.rebalance: datetime | None = None
         self.ends_at: float | None = None
         self.known_at = 0.0  # when EC2 begins to tell of it
+        self.panics = False  # its machine is killed, to be started again
         if self.spot:
             record.spot_instance_request_id = f"sir-{uuid.uuid4().hex[:8]}"
         self.move("pending")
@@ -100,6 +102,10 @@ class Fleet:
         instance.known_at = self._clock.now() + self._timing.instance_ready
         self.instances.append(instance)
         self._start(self._boot, instance)
+
+    @property
+    def has_machines(self) -> bool:
+        return self._host is not None
 
     def find(self, instance_id: str) -> Instance | None:
         return next((each for each in self.instances if each.id == instance_id), None)
@@ -186,11 +192,25 @@ class Fleet:
             stays = instance.record.instance_initiated_shutdown_behavior == "stop"
             if instance.state == "shutting-down":
                 self._gone(instance)
+            elif machine.end is End.RESTARTED or instance.panics:
+                self._start(self._restart, instance, machine)
             elif machine.end is End.POWERED_OFF and stays:
                 instance.move("stopped", ITSELF)
             else:
                 self._gone(instance, ITSELF if machine.end is End.POWERED_OFF else BROKEN)
             self._changed.notify_all()
+
+    def _restart(self, instance: Instance, machine: RunningMachine) -> None:
+        """To the cloud, it was there all the time."""
+        assert self._host
+        with suppress(MachineError):  # the host is closed
+            again = self._host.restart(machine)
+            with self._changed:
+                instance.machine, instance.panics = again, False
+                ending = instance.state == "shutting-down"
+                self._changed.notify_all()
+            if ending:
+                again.kill()
 
     def _shut_down(self, instance: Instance, within: float) -> None:
         machine = instance.machine

@@ -18,6 +18,7 @@ from tests.simcloud.aws.backends import ACCOUNT
 from tests.simcloud.aws.fleet import Instance
 
 DELETING = "Delete in progress"
+TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING"
 
 
 @dataclass
@@ -55,6 +56,30 @@ class Activity:
         }
 
 
+@dataclass(frozen=True)
+class Hook:
+    """What holds up the termination of members. Times are in seconds."""
+
+    name: str
+    timeout: int
+    result: str  # what happens after the timeout; of those that terminate, the same
+
+    @property
+    def longest(self) -> float:
+        """How long heartbeats can put it off."""
+        return min(100 * self.timeout, 48 * 3600)
+
+    def described(self, group: Group) -> dict[str, Any]:
+        return {
+            "LifecycleHookName": self.name,
+            "AutoScalingGroupName": group.name,
+            "LifecycleTransition": TERMINATING,
+            "HeartbeatTimeout": self.timeout,
+            "GlobalTimeout": int(self.longest),
+            "DefaultResult": self.result,
+        }
+
+
 @dataclass
 class Member:
     """An instance of a group."""
@@ -65,6 +90,8 @@ class Member:
     state: str = "Pending"
     health: str = "Healthy"
     termination: Activity | None = None
+    waits: dict[str, float] = field(default_factory=dict)  # hooks that hold it, each until when
+    waits_since: float = 0.0
 
     @property
     def leaving(self) -> bool:
@@ -128,6 +155,7 @@ class Group:
     members: dict[str, Member] = field(default_factory=dict)
     activities: list[Activity] = field(default_factory=list)
     scheduled: dict[str, Scheduled] = field(default_factory=dict)
+    hooks: dict[str, Hook] = field(default_factory=dict)
     tried: set[str] = field(default_factory=set)  # subnets in which a launch has just failed
     wait_until: float = 0.0  # nothing is launched before
     gone_at: float | None = None  # when its deletion is complete

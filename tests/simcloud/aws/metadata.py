@@ -34,6 +34,7 @@ class Metadata:
         self._lock = lock
         self._tokens: dict[str, float] = {}
         self._credentials: callers.Credentials | None = None
+        self._booted = time.time()
 
     def answer(self, request: Request) -> Response:
         if self._instance.record.metadata_options.http_endpoint == "disabled":
@@ -135,6 +136,10 @@ class Metadata:
         half = timedelta(seconds=self._timing.credentials / 2)
         if instance.role not in {role.name for role in backends.iam().roles.values()}:
             return None
+        if now.timestamp() < self._booted + self._timing.keys_ready:
+            code = "AssumeRoleUnauthorizedAccess"
+            why = f"EC2 cannot assume the role {instance.role}."
+            return json.dumps({"Code": code, "Message": why, "LastUpdated": stamp(now)})
         if self._credentials is None or self._credentials.expiration - now < half:
             self._credentials = callers.make_credentials(
                 instance.role, instance.id, instance.region, self._timing.credentials

@@ -199,6 +199,8 @@ def _of_autoscaling(call: Call, given: Mapping[str, str], groups: Groups) -> Ite
         names.append("*")
     for name, group in zip(names, found, strict=True):
         yield Need(call.name, _arn(call.region, name, group), {**asked, **_about(group)})
+    if any(name.startswith("LifecycleHookSpecificationList.") for name in given):
+        yield Need("autoscaling:PutLifecycleHook", _arn(call.region, names[0], None), asked)
     if any(name.startswith("LaunchTemplate.") for name in given):
         yield from _to_launch(call.region, given)
 

@@ -5,6 +5,7 @@ What callers can ask of groups does not belong here, see `autoscaling`.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter
 
@@ -72,6 +73,7 @@ class Scaler:
                     self._fleet.take(instance)
         for group in self._groups.all():
             self._follow_schedule(group)
+            due += self._release(group, now)
             self._look_after(group)
             due += self._reach(group, now)
             due += [action.start.timestamp() - now for action in group.scheduled.values()]
@@ -119,7 +121,7 @@ class Scaler:
                     f"stopped.",
                 )
                 group.wait_until = self._clock.now() + self._timing.respawn
-            if state == "terminated":
+            if state == "terminated" and not member.waits:
                 del group.members[member.instance.id]
                 assert member.termination is not None
                 member.termination.finish(self._clock.today())
@@ -171,7 +173,6 @@ class Scaler:
         """Terminate an instance of the group."""
         instance = member.instance
         instance.target = "Terminated"
-        member.state = "Terminating"
         if not member.launch.end:
             member.launch.finish(self._clock.today(), "Cancelled")
         member.termination = group.record(
@@ -183,8 +184,37 @@ class Scaler:
                 _details(instance.record.subnet_id, instance.zone),
             )
         )
-        self._fleet.terminate(instance, USER)
+        if group.hooks and group.status != DELETING:
+            self._hold(group, member)
+        else:
+            member.state = "Terminating"
+            self._fleet.terminate(instance, USER)
         return member.termination
+
+    def _hold(self, group: Group, member: Member) -> None:
+        """Have it wait for its hooks, also if its instance is lost already."""
+        now = member.waits_since = self._clock.now()
+        answered = math.inf if self._fleet.has_machines else self._timing.last_words
+        member.state = "Terminating:Wait"
+        member.waits = {
+            hook.name: now + min(hook.timeout, answered) for hook in group.hooks.values()
+        }
+
+    def _release(self, group: Group, now: float) -> list[float]:
+        """Go on with those whose hooks are done; returns after how many seconds others are.
+
+        A group that is deleted by force waits for no hook.
+        """
+        for member in group.members.values():
+            if not member.waits:
+                continue
+            for name, until in list(member.waits.items()):
+                if until <= now or group.status == DELETING:
+                    del member.waits[name]
+            if not member.waits:
+                member.state = "Terminating:Proceed"
+                self._fleet.terminate(member.instance, USER)
+        return [until - now for m in group.members.values() for until in m.waits.values()]
 
     def _dissolve(self, group: Group, now: float) -> list[float]:
         for member in group.staying:

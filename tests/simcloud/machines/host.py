@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -78,20 +79,11 @@ class Host:
 
     def boot(self, spec: MachineSpec) -> RunningMachine:
         """Start a machine; when this returns, its endpoints answer and its init starts."""
-        with self._lock:
-            if self._closed:
-                raise MachineError(f"machine {spec.id} was not booted: the host is closed")
-            number = next(self._serial)
-            self._booting += 1
-        machine = None
-        try:
-            machine = self._boot(spec, number)
-        finally:
-            with self._lock:
-                self._booting -= 1
-                self._machines += [machine] if machine else []
-                self._lock.notify_all()
-        return machine
+        return self._boot_in_turn(spec, None)
+
+    def restart(self, machine: RunningMachine) -> RunningMachine:
+        """Boot one that has ended, on its own disk: user-data does not run again."""
+        return self._boot_in_turn(machine.spec, machine)
 
     def close(self) -> None:
         """Kill all machines and remove all that there was of them."""
@@ -105,10 +97,32 @@ class Host:
             machine.settle()
         leftovers.remove_folder(self._folder)
 
-    def _boot(self, spec: MachineSpec, number: int) -> RunningMachine:
-        address = f"10.83.{number // 250}.{number % 250 + 1}"
-        folder = self._folder / str(number)
-        _lay_out(folder, spec, address)
+    def _boot_in_turn(self, spec: MachineSpec, former: RunningMachine | None) -> RunningMachine:
+        with self._lock:
+            if self._closed:
+                raise MachineError(f"machine {spec.id} was not booted: the host is closed")
+            number = next(self._serial)
+            self._booting += 1
+        machine = None
+        try:
+            machine = self._boot(spec, number, former)
+        finally:
+            with self._lock:
+                self._booting -= 1
+                self._machines += [machine] if machine else []
+                self._lock.notify_all()
+        return machine
+
+    def _boot(
+        self, spec: MachineSpec, number: int, former: RunningMachine | None
+    ) -> RunningMachine:
+        if former:
+            address, folder = former.address, former.folder
+            _forget(folder)
+        else:
+            address = f"10.83.{number // 250}.{number % 250 + 1}"
+            folder = self._folder / str(number)
+            _lay_out(folder, spec, address)
         with ExitStack() as undo:
             cgroup = cgroups.create(f"{self.name}.{number}")
             undo.callback(cgroups.remove, cgroup)
@@ -129,14 +143,12 @@ class Host:
 def _lay_out(folder: Path, spec: MachineSpec, address: str) -> None:
     """Make the folder of the machine, with what it has for itself alone."""
     written = folder / WRITTEN
-    for name in (f"{WRITTEN}/root", f"{WRITTEN}/usr", f"{WORK}/root", f"{WORK}/usr", ROOT):
+    for name in (f"{WRITTEN}/root", f"{WRITTEN}/usr", ROOT):
         image.make_folder(folder, name)
-    image.make_folder(written, "run/lock", 0o1777)
-    image.make_folder(written, "shm", 0o1777)
+    _make_fleeting(folder)
     name = spec.hostname or spec.id
     hosts = {"localhost": "127.0.0.1", name: address, **spec.hosts}
     lines = "".join(f"{target} {each}\n" for each, target in hosts.items())
-    image.put(folder, BOOT_ID, f"{uuid.uuid4()}\n".encode())
     image.put(written / "root", "etc/hosts", lines.encode())
     image.put(written / "root", "etc/hostname", f"{name}\n".encode())
     image.put(written / "root", "etc/machine-id", f"{uuid.uuid4().hex}\n".encode())
@@ -150,6 +162,23 @@ def _lay_out(folder: Path, spec: MachineSpec, address: str) -> None:
         image.put(written / "root", USER_DATA, script, 0o700)
     elif script:
         image.put(folder, CONSOLE, b"User-data is no script and was not run\n")
+
+
+def _forget(folder: Path) -> None:
+    """What a machine that is booted again has no more, or does not do again."""
+    for name in (f"{WRITTEN}/run", f"{WRITTEN}/shm", WORK):
+        shutil.rmtree(folder / name)
+    (folder / WRITTEN / "root" / USER_DATA).unlink(missing_ok=True)
+    _make_fleeting(folder)
+
+
+def _make_fleeting(folder: Path) -> None:
+    """What lasts until the machine is booted again."""
+    for name in ("root", "usr"):
+        image.make_folder(folder, f"{WORK}/{name}")
+    image.make_folder(folder / WRITTEN, "run/lock", 0o1777)
+    image.make_folder(folder / WRITTEN, "shm", 0o1777)
+    image.put(folder, BOOT_ID, f"{uuid.uuid4()}\n".encode())
 
 
 def _launch(plan: Plan, undo: ExitStack) -> Launched:

@@ -56,7 +56,7 @@ class RunningMachine:
         self.address = address
         self.pid1 = launched.pid1
         self.end: End | None = None
-        self._spec = spec
+        self.spec = spec
         self._launched = launched
         self._namespace = _pid_namespace(launched.pid1)
         self._gone = threading.Event()
@@ -84,6 +84,11 @@ class RunningMachine:
     def wait(self, timeout: float) -> bool:
         """Whether it has gone within this time."""
         return self._gone.wait(timeout)
+
+    @property
+    def folder(self) -> Path:
+        """Where the host keeps what there is of it."""
+        return self._launched.folder
 
     def console(self) -> str:
         """What user-data and the system have printed up to now."""
@@ -180,7 +185,7 @@ class RunningMachine:
         with selectors.DefaultSelector() as selector:
             selector.register(self._launched.control, selectors.EVENT_READ)
             for listening, endpoint in zip(
-                self._launched.listening, self._spec.endpoints, strict=True
+                self._launched.listening, self.spec.endpoints, strict=True
             ):
                 selector.register(listening, selectors.EVENT_READ, endpoint.serve)
             while True:

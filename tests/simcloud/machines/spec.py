@@ -24,7 +24,7 @@ class End(enum.Enum):
     """How a machine ended."""
 
     POWERED_OFF = "powered off"
-    RESTARTED = "restarted"  # a machine runs once: who wants it to come back boots another one
+    RESTARTED = "restarted"  # it comes back if somebody has the host restart it
     KILLED = "killed"
     CRASHED = "crashed"
 

@@ -2,7 +2,8 @@
 
 User-data runs as cloud-init runs it: by root, once, with the folder / and no HOME, after the
 machine is up, and what it leaves in the background goes on. The bus, logind (for timed shutdowns)
-and journald start when something needs them. There is no udev, no getty, no network manager.
+and journald start when something needs them. There is no udev and no getty. The network is there
+from the start, and goes in a shutdown.
 """
 
 from __future__ import annotations
@@ -32,6 +33,19 @@ Storage=volatile
 Description=Cloud-init target
 After=multi-user.target
 """,
+    # In place of a network manager, which takes the network with it when it is stopped.
+    "etc/systemd/system/network-manager.service": """\
+[Unit]
+Description=Network
+Wants=network.target
+Before=network.target
+
+[Service]
+Type=oneshot
+ExecStart=true
+RemainAfterExit=yes
+ExecStop=ip link set lo down
+""",
     "etc/systemd/system/cloud-final.service": f"""\
 [Unit]
 Description=Execute user-data
@@ -53,6 +67,9 @@ StandardError=inherit
 LINKS: Mapping[str, str] = {
     "etc/systemd/system/default.target": "/usr/lib/systemd/system/multi-user.target",
     "etc/systemd/system/multi-user.target.wants/cloud-init.target": "../cloud-init.target",
+    "etc/systemd/system/multi-user.target.wants/network-manager.service": (
+        "../network-manager.service"
+    ),
     "etc/systemd/system/cloud-init.target.wants/cloud-final.service": "../cloud-final.service",
     **{
         f"etc/systemd/system/sockets.target.wants/{name}": f"/usr/lib/systemd/system/{name}"

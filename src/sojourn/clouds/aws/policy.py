@@ -52,7 +52,9 @@ def machine_policy(id: TaskId, place: Place) -> dict[str, Any]:
             {
                 "Effect": "Allow",
                 "Action": [
+                    "autoscaling:CompleteLifecycleAction",
                     "autoscaling:PutScheduledUpdateGroupAction",
+                    "autoscaling:RecordLifecycleActionHeartbeat",
                     "autoscaling:TerminateInstanceInAutoScalingGroup",
                 ],
                 "Resource": group,

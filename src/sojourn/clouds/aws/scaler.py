@@ -13,7 +13,7 @@ from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
 from sojourn.clouds.aws.site import BOOT, Made
-from sojourn.clouds.aws.template import DEADLINE, time_of
+from sojourn.clouds.aws.template import DEADLINE, HOOK, time_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Machine
@@ -37,6 +37,7 @@ _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warm
 _HERE = ("pending", "running", "shutting-down", "stopping")
 _AT_ONCE = 200  # values of a filter
 _LAUNCH = "Launch"  # a process of the group
+_HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up for no longer
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
 
@@ -78,6 +79,7 @@ class AwsScaler(Made):
                     DesiredCapacity=0,
                     VPCZoneIdentifier=",".join(self._site.offer.subnets),
                     Tags=marks,
+                    LifecycleHookSpecificationList=[_hook()],
                 )
                 return
             except SojournError as error:
@@ -287,6 +289,16 @@ class AwsScaler(Made):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "autoscaling", operation, **arguments)
+
+
+def _hook() -> dict[str, Any]:
+    """Without it, a machine that is taken away would have no longer than its shutdown may take."""
+    return {
+        "LifecycleHookName": HOOK,
+        "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
+        "HeartbeatTimeout": _HELD,
+        "DefaultResult": "CONTINUE",
+    }
 
 
 def _going(group: Any) -> bool:

@@ -32,9 +32,13 @@ def options_for_machines(account: Account, place: Place) -> dict[str, Any]:
     """The store as seen from a machine, which has credentials of its own. No secrets."""
     client = account.client("s3", place.bucket_region)
     endpoint = str(client.meta.endpoint_url)
-    options: dict[str, Any] = {"region": place.bucket_region}
+    # The bucket is in the path: with a dot in the name of a host, no certificate would match.
+    options: dict[str, Any] = {
+        "region": place.bucket_region,
+        "virtual_hosted_style_request": False,
+    }
     if not endpoint.endswith((".amazonaws.com", ".amazonaws.com.cn")):
-        options |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
+        options["endpoint"] = endpoint
         if endpoint.startswith("http://"):
             options["client_options"] = {"allow_http": True}
     return options

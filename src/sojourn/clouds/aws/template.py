@@ -21,11 +21,13 @@ from sojourn.core.errors import InvalidInput, NotFound
 if TYPE_CHECKING:
     from sojourn.core.context import Context
 
-__all__ = ["DEADLINE", "LaunchTemplate", "time_of"]
+__all__ = ["DEADLINE", "HOOK", "LaunchTemplate", "time_of"]
 
 DEADLINE = "deadline"  # the name of the group's scheduled action
+HOOK = "last-words"  # what holds up the end of a machine until it has stored its work
 _TTL = 60.0  # seconds of silence after which a machine counts as lost
 _GRACE = 30.0
+_HEARTBEAT = 30.0  # seconds; how often a machine that stores its work asks for more time
 _STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
 _BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
 
@@ -99,6 +101,8 @@ class LaunchTemplate(Made):
             "minutes": time_of(site.wanted.timeout) // timedelta(minutes=1),
             "marks": glance.can_mark(site.wanted),
             "deadline": DEADLINE,
+            "hook": HOOK,
+            "heartbeat": _HEARTBEAT,
             "ttl": _TTL,
             "grace": _GRACE,
             "patience": _BOOT_WITHIN,
@@ -114,6 +118,8 @@ class LaunchTemplate(Made):
         endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
         if "endpoint" in options_for_machines(self._site.account, place):
             return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"
+        if "." in place.bucket:  # in the name of a host, its certificate would not match
+            return f"https://s3.{place.bucket_region}.amazonaws.com/{place.bucket}/{inside}"
         return f"https://{place.bucket}.s3.{place.bucket_region}.amazonaws.com/{inside}"
 
     def _endpoint(self, service: str) -> str:

@@ -29,8 +29,7 @@ aws() {{ # the keys go by way of a pipe: others can see arguments
     printf 'user = "%s:%s"\nheader = "x-amz-security-token: %s"\n' \
         "$(key AccessKeyId)" "$(key SecretAccessKey)" "$(key Token)" | curl -fsS -K - "$@"
 }}
-fail() {{ # tell why, and leave the group for good: the next machine would fare no better
-    echo "sojourn: $1" | tee /dev/console
+leave() {{
     token=$(curl -fsS -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 600' \
         http://169.254.169.254/latest/api/token)
     machine=$(metadata instance-id)
@@ -40,6 +39,14 @@ fail() {{ # tell why, and leave the group for good: the next machine would fare 
         {problems}"$machine"
     aws --aws-sigv4 aws:amz:{region}:autoscaling --data "Action=TerminateInstanceInAutoScalingGroup\
 &Version=2011-01-01&ShouldDecrementDesiredCapacity=true&InstanceId=$machine" {autoscaling}
+}}
+fail() {{ # tell why, and leave the group for good: the next machine would fare no better
+    echo "sojourn: $1" | tee /dev/console
+    for pause in 0 30 60; do # its keys may be late; without any, the group has to replace it
+        sleep "$pause"
+        leave "$1" && break
+    done
+    shutdown -P now || systemctl poweroff # rather than wait for the hook: it has nothing to store
     exit 1
 }}
 

@@ -22,11 +22,14 @@ from sojourn.clouds.aws.onboard import metadata, signing
 __all__ = ["boot"]
 
 _FOLDER = Path("/opt/sojourn")
-_UNIT = Path("/run/systemd/system/sojourn.service")
+_UNITS = Path("/etc/systemd/system")  # and not in /run: after a reboot, nobody else starts it
 _PAUSE = 5.0
+# It comes after the network, so that in a shutdown it is stopped before: it has work to store.
 _UNIT_TEXT = """\
 [Unit]
 Description=Sojourn
+Wants=network-online.target
+After=network.target network-online.target nss-lookup.target
 [Service]
 Environment=PYTHONPATH={folder}/lib HOME=/root
 WorkingDirectory={folder}
@@ -37,7 +40,24 @@ Restart=on-failure
 RestartSec=5
 StandardOutput=journal+console
 StandardError=inherit
+[Install]
+WantedBy=multi-user.target
 """
+# What the first script set with `shutdown` does not survive a reboot. This counts from each boot.
+_TIMER_TEXT = """\
+[Unit]
+Description=The end of this machine, whatever happens
+[Timer]
+OnBootSec={minutes}min
+Unit=poweroff.target
+[Install]
+WantedBy=timers.target
+"""
+
+
+_APT_TIMERS = ("apt-daily.timer", "apt-daily-upgrade.timer")
+_NEEDRESTART = Path("/etc/needrestart")
+_SPARED = "$nrconf{override_rc}{qr(^sojourn)} = 0;\n"
 
 
 def boot(settings: dict[str, Any]) -> None:
@@ -45,10 +65,23 @@ def boot(settings: dict[str, Any]) -> None:
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     _unpack(_patiently(settings), _FOLDER / "lib")
     (_FOLDER / "settings.json").write_text(json.dumps(settings))
-    _UNIT.parent.mkdir(parents=True, exist_ok=True)
-    _UNIT.write_text(_UNIT_TEXT.format(folder=_FOLDER, python=sys.executable))
+    _keep_away_upgrades()
+    units = {
+        "sojourn-end.timer": _TIMER_TEXT.format(minutes=settings["minutes"]),
+        "sojourn.service": _UNIT_TEXT.format(folder=_FOLDER, python=sys.executable),
+    }
+    for name, text in units.items():
+        (_UNITS / name).write_text(text)
     subprocess.run(["systemctl", "daemon-reload"], check=True)
-    subprocess.run(["systemctl", "start", "sojourn.service"], check=True)
+    subprocess.run(["systemctl", "enable", "--now", *units], check=True)
+
+
+def _keep_away_upgrades() -> None:
+    """Upgrades hold the lock that `apt-get` in scripts needs, and restart what uses a library."""
+    subprocess.run(["systemctl", "mask", "--now", *_APT_TIMERS], check=False, capture_output=True)
+    if _NEEDRESTART.is_dir():
+        (_NEEDRESTART / "conf.d").mkdir(exist_ok=True)
+        (_NEEDRESTART / "conf.d" / "sojourn.conf").write_text(_SPARED)
 
 
 def _unpack(content: bytes, folder: Path) -> None:

@@ -45,8 +45,10 @@ def main() -> int:
         signal.signal(number, lambda *_: agent.terminate())
     config = group.config()
     _tell(agent, config)
-    aside("notices", lambda: _watch(agent))
+    aside("notices", lambda: _watch(agent, group))
     code = agent.wait()
+    if code == -signal.SIGTERM:
+        code = GONE  # it was told to go before it could listen
     if code == RANK_ENDED and group.marks:
         group.mark(_reports(config))
     if code in (RANK_ENDED, GONE):
@@ -70,8 +72,8 @@ def _reports(config: Config) -> list[Report]:
         return []
 
 
-def _watch(agent: subprocess.Popen[str]) -> None:
-    """Hand notices of the cloud on to the agent."""
+def _watch(agent: subprocess.Popen[str], group: Group) -> None:
+    """Hand notices of the cloud on to the agent, and get it the time to store its work."""
     moving = False
     while agent.poll() is None:
         try:
@@ -80,6 +82,7 @@ def _watch(agent: subprocess.Popen[str]) -> None:
             if reason:
                 say(f"notice: {reason}")
                 agent.terminate()
+                group.hold(agent)
                 return
             if not moving and metadata.get(_REBALANCE, token):
                 moving = True
@@ -92,9 +95,22 @@ def _watch(agent: subprocess.Popen[str]) -> None:
 def _notice(token: str) -> str:
     if metadata.get(_SPOT, token):
         return "the spot market takes this machine back"
-    if metadata.get(_LIFECYCLE, token) == "Terminated":
+    if _taken(token):
         return "the group takes this machine away"
     return ""
+
+
+def _taken(token: str) -> bool:
+    """Whether the group has begun to end this machine."""
+    return metadata.get(_LIFECYCLE, token) == "Terminated"
+
+
+def _ends_within(agent: subprocess.Popen[str], seconds: float) -> bool:
+    try:
+        agent.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 class Group:
@@ -115,16 +131,45 @@ class Group:
             store_options=self._settings["store_options"],
             machine=self._machine,
             folder=_DISK,
+            dead=(self._machine,),  # its former life, before a crash or a reboot
             ttl=self._settings["ttl"],
             grace=self._settings["grace"],
         )
 
     def leave(self, *, for_good: bool) -> None:
-        """Take this machine, alone, out of the group; otherwise another one comes."""
+        """Take this machine, alone, out of the group; otherwise another one comes.
+
+        The group may do so already. Either way it waits until this machine is ready.
+        """
+        if not self._is_taken():
+            self._call(
+                "TerminateInstanceInAutoScalingGroup",
+                InstanceId=self._machine,
+                ShouldDecrementDesiredCapacity="true" if for_good else "false",
+            )
+        self._about_hook("CompleteLifecycleAction", LifecycleActionResult="CONTINUE")
+
+    def hold(self, agent: subprocess.Popen[str]) -> None:
+        """Have the group wait for as long as the agent stores its work."""
+        while not _ends_within(agent, self._settings["heartbeat"]):
+            if self._is_taken():
+                self._about_hook("RecordLifecycleActionHeartbeat", 1)
+
+    def _is_taken(self) -> bool:
+        try:
+            return _taken(metadata.token())
+        except OSError as error:
+            say(f"the metadata service does not answer: {error}")
+            return False
+
+    def _about_hook(self, action: str, tries: int = _TRIES, **form: str) -> None:
         self._call(
-            "TerminateInstanceInAutoScalingGroup",
+            action,
+            tries,
+            AutoScalingGroupName=self._settings["id"],
+            LifecycleHookName=self._settings["hook"],
             InstanceId=self._machine,
-            ShouldDecrementDesiredCapacity="true" if for_good else "false",
+            **form,
         )
 
     def mark(self, reports: list[Report]) -> None:

@@ -46,11 +46,21 @@ def test_a_machine_does_not_reach_other_tasks_in_the_same_bucket() -> None:
 
 
 def test_a_machine_leaves_its_own_group_and_touches_no_other() -> None:
-    for action in ("PutScheduledUpdateGroupAction", "TerminateInstanceInAutoScalingGroup"):
+    for action in (
+        "CompleteLifecycleAction",
+        "PutScheduledUpdateGroupAction",
+        "RecordLifecycleActionHeartbeat",
+        "TerminateInstanceInAutoScalingGroup",
+    ):
         assert may(OWN, f"autoscaling:{action}", f"{GROUP}/{ID}")
         assert not may(OWN, f"autoscaling:{action}", f"{GROUP}/other")
         assert not may(OWN, f"autoscaling:{action}", f"{GROUP}/{ID}-2")
-    for action in ("SetDesiredCapacity", "DeleteAutoScalingGroup", "UpdateAutoScalingGroup"):
+    for action in (
+        "PutLifecycleHook",
+        "SetDesiredCapacity",
+        "DeleteAutoScalingGroup",
+        "UpdateAutoScalingGroup",
+    ):
         assert not may(OWN, f"autoscaling:{action}", f"{GROUP}/{ID}")
 
 
