@@ -131,3 +131,30 @@ def test_an_agent_that_is_not_in_the_store_and_a_new_start_when_it_is(
     handle.start()
     assert handle.wait().status is State.SUCCEEDED
     handle.delete()
+
+
+def test_an_agent_that_fails_again_and_again(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_FAILURES", 2)
+    denied = {"code": "AccessDenied", "status": 403}
+    kit.account.fail("s3:ListObjectsV2", who="*assumed-role*", times=99, **denied)  # type: ignore[arg-type]
+    handle = lab.create("true")
+    told = "The agent failed 2 times on a machine, which gave up: its journal told why"
+    assert ends(kit, handle) == told
+    calls = [call for call in kit.account.calls if ":assumed-role/" in call.who]
+    put_off = [call for call in calls if call.operation == "PutScheduledUpdateGroupAction"]
+    assert len(put_off) == 1
+    kit.account.heal()
+    handle.start()
+    assert handle.wait().status is State.SUCCEEDED
+    handle.delete()
+
+
+def test_a_process_that_is_killed_for_lack_of_memory_is_the_scripts_affair(
+    kit: AwsKit, lab: Lab
+) -> None:
+    handle = lab.create("systemctl show sojourn.service --property OOMPolicy")
+    handle.wait()
+    assert log_of(handle) == ["OOMPolicy=continue"]
+    handle.delete()

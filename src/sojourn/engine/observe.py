@@ -43,9 +43,11 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     fleet = scaler.fleet(ctx)
     try:
         task = data.load(ctx)
-    except NotFound:
+    except NotFound as error:
         if not exists(ctx, cloud, id):
-            raise
+            raise NotFound(
+                f"There is no task {id}", hint="`sojourn list` shows all there are."
+            ) from error
         return INCOMPLETE
     if fleet is None:
         return INCOMPLETE

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.locate import Places
 from sojourn.clouds.aws.machines import Offers
-from sojourn.core.errors import InvalidInput
+from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["AwsCloud"]
 
 _PROFILE = re.compile(r"arn:aws:iam::\d*:instance-profile/.+")
+
+
+# AWS's own limits; of times it tells none, and ten years are as good as ever.
+_MOST = {"disk_size": 65536, "timeout": 10 * 365 * 86400}
+
+
+def _check_limits(task: Task) -> None:
+    for field, most in _MOST.items():
+        if getattr(task, field) > most:
+            raise InvalidInput(field, f"{getattr(task, field)} is too much; give {most} at most")
 
 
 class AwsCloud:
@@ -45,10 +55,30 @@ class AwsCloud:
                 f"{given!r} is no instance profile; give its ARN, such as "
                 "arn:aws:iam::123456789012:instance-profile/name",
             )
+        _check_limits(task)
+        self._check_profile(given)
         tags.check(task)
         self._places.check(task)
         self._offers.check(task)
         return ()
+
+    def _check_profile(self, given: str) -> None:
+        """Refuse a profile that is not there, if we may know."""
+        if not given:
+            return
+        name = given.rpartition("/")[2]
+        try:
+            self._account.call(
+                "permission_set",
+                "iam",
+                "us-east-1",
+                "get_instance_profile",
+                InstanceProfileName=name,
+            )
+        except NotFound as error:
+            raise InvalidInput("permission_set", f"there is no instance profile {name}") from error
+        except AuthError:
+            return
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources

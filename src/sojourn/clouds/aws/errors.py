@@ -135,9 +135,10 @@ def translated(what: str, decode: Callable[[str], str] | None = None) -> Iterato
 
 def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> SojournError:
     code = code_of(error)
-    message = f"{what}: {error.response['Error'].get('Message', code)} ({code})"
+    told = f"{error.response['Error'].get('Message', code)} ({code})"
+    message = f"{what}: {told}"
     if code in ABSENT:
-        return NotFound(message)
+        return NotFound(message, hint="`sojourn list` shows what there is.")
     if code in _DENIED or (code == "ValidationError" and _REFUSED.search(message)):
         return _denied(message, decode)
     if code in _LOGIN:
@@ -154,8 +155,8 @@ def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> Sojourn
     if code in _IN_USE:
         return Conflict(message, hint="Try again when nothing uses it any more.")
     if code.startswith(("Invalid", "Malformed", "Validation", "MissingParameter")):
-        return InvalidInput(what, message)
-    return SojournError(message)
+        return InvalidInput(what, told)
+    return SojournError(message, hint="`sojourn doctor` may tell more.")
 
 
 def _denied(message: str, decode: Callable[[str], str] | None) -> AuthError:

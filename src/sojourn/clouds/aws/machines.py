@@ -60,6 +60,7 @@ class Image:
     id: str
     architecture: str
     root_device: str
+    disks: tuple[str, ...]  # that are of EBS, by their devices
     size: int  # GB that its disk has at least; 0: nobody knows
     pythons: tuple[str, ...]
 
@@ -212,13 +213,18 @@ class Offers:
             )
         image = max(found["Images"], key=lambda image: image["CreationDate"])
         root = image["RootDeviceName"]
-        sizes = [
-            disk.get("Ebs", {}).get("VolumeSize", 0)
+        disks = {
+            disk["DeviceName"]: disk["Ebs"].get("VolumeSize", 0)
             for disk in image.get("BlockDeviceMappings", ())
-            if disk["DeviceName"] == root
-        ]
+            if "Ebs" in disk
+        }
         return Image(
-            image["ImageId"], image["Architecture"], root, max(sizes, default=0), wanted.pythons
+            id=image["ImageId"],
+            architecture=image["Architecture"],
+            root_device=root,
+            disks=tuple(dict.fromkeys([root, *disks])),
+            size=disks.get(root, 0),
+            pythons=wanted.pythons,
         )
 
 

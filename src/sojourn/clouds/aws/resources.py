@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.agent.bundle import bundle
 from sojourn.clouds.aws import keys, policy, tags
 from sojourn.clouds.aws.errors import ignoring
-from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, is_contained, until_known
+from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, is_contained, pause, until_known
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
 
@@ -168,8 +168,8 @@ class SecurityGroup(Made):
                     try:
                         self._call("delete_security_group", GroupId=group)
                         break
-                    except Conflict:
-                        patience.sleep(2)  # the last machine has not gone yet
+                    except Conflict as error:  # the last machine has not gone yet
+                        pause(patience, 2, error)
         except NotFound:
             return
 

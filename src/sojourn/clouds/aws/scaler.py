@@ -12,7 +12,7 @@ from sojourn.clouds.aws import glance
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
-from sojourn.clouds.aws.site import BOOT, Made
+from sojourn.clouds.aws.site import BOOT, Made, pause
 from sojourn.clouds.aws.template import DEADLINE, HOOK, time_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
@@ -89,7 +89,7 @@ class AwsScaler(Made):
                     continue
                 if not _UNKNOWN.search(error.message):
                     raise
-                patience.sleep(2)
+                pause(patience, 2, error)
 
     def _stays(self, ctx: Context) -> bool:
         """Whether there is such a group; one that is on its way out is waited for."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sojourn.clouds.aws import store, tags
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import NotFound, SojournError, Transient
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = ["BOOT", "PATIENCE", "Made", "Site", "is_contained", "until_known"]
+__all__ = ["BOOT", "PATIENCE", "Made", "Site", "is_contained", "pause", "until_known"]
 
 T = TypeVar("T")
 
@@ -111,5 +111,13 @@ def until_known(ctx: Context, look: Callable[[], T]) -> T:
     while True:
         try:
             return look()
-        except NotFound:
-            patience.sleep(0.5)
+        except NotFound as error:
+            pause(patience, 0.5, error)
+
+
+def pause(patience: Context, seconds: float, error: SojournError) -> None:
+    """Wait before the next try; when the patience is over, it is this error that counts."""
+    try:
+        patience.sleep(seconds)
+    except Transient:
+        raise error from error.__cause__

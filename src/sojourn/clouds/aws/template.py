@@ -29,6 +29,7 @@ _TTL = 60.0  # seconds of silence after which a machine counts as lost
 _GRACE = 30.0
 _HEARTBEAT = 30.0  # seconds; how often a machine that stores its work asks for more time
 _STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
+_FAILURES = 10  # of the agent, after which a machine gives up
 _BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
 
 
@@ -72,16 +73,23 @@ class LaunchTemplate(Made):
                 for kind in ("instance", "volume")
             ],
         }
-        if site.wanted.disk_size > 0:
-            disk = {"VolumeSize": site.wanted.disk_size, "VolumeType": "gp3", "Encrypted": True}
-            disk["DeleteOnTermination"] = True
-            data["BlockDeviceMappings"] = [{"DeviceName": offer.image.root_device, "Ebs": disk}]
+        data["BlockDeviceMappings"] = [
+            {"DeviceName": device, "Ebs": self._disk(device)} for device in offer.image.disks
+        ]
         if site.wanted.spot >= 0:
             market: dict[str, Any] = {"SpotInstanceType": "one-time"}
             if site.wanted.spot > 0:
                 market["MaxPrice"] = _price(site.wanted.spot)
             data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
         return data
+
+    def _disk(self, device: str) -> dict[str, Any]:
+        """Whatever the image says, no disk outlives its machine."""
+        size = self._site.wanted.disk_size
+        if size <= 0 or device != self._site.offer.image.root_device:
+            return {"DeleteOnTermination": True}
+        sized = {"VolumeSize": size, "VolumeType": "gp3", "Encrypted": True}
+        return {**sized, "DeleteOnTermination": True}
 
     def _profile(self) -> dict[str, str]:
         given = self._site.wanted.permission_set
@@ -95,6 +103,7 @@ class LaunchTemplate(Made):
             "bucket_region": place.bucket_region,
             "boot": self._boot_url(),
             "problems": self._boot_url() + "problems/",
+            "problem_folder": f"{BOOT}problems/",
             "store": url_of(place),
             "store_options": options_for_machines(site.account, place),
             "autoscaling": self._endpoint("autoscaling"),
@@ -106,10 +115,13 @@ class LaunchTemplate(Made):
             "ttl": _TTL,
             "grace": _GRACE,
             "patience": _BOOT_WITHIN,
+            "failures": _FAILURES,
         }
         text = user_data(settings).encode()
         if len(text) > LONGEST:
-            raise InvalidInput("script", "the machine's first script is too long for AWS")
+            raise InvalidInput(
+                "storage.container", "what a machine has to know of it is too long for AWS"
+            )
         return base64.b64encode(text).decode()
 
     def _boot_url(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 import sojourn
+from sojourn.clouds.aws import scaler
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.machines import Offer, Offers
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
@@ -200,3 +202,41 @@ def test_all_generic_types_that_aws_still_has_can_be_had_somewhere(laptop: SimAW
         except SojournError:
             refused.add(machine)
     assert refused == set()
+
+
+@pytest.mark.parametrize(("field", "value"), [("disk_size", 65537), ("timeout", 10**9)])
+def test_what_is_beyond_all_limits_is_refused(laptop: SimAWS, field: str, value: int) -> None:
+    with pytest.raises(InvalidInput, match=r"is too much; give \d+ at most") as caught:
+        sojourn.create(Task("#!/bin/sh\n", cloud="aws", **{field: value}))  # type: ignore[arg-type]
+    assert caught.value.path == field
+    assert laptop.inventory() == []
+
+
+def test_a_profile_that_is_not_there_is_refused(laptop: SimAWS) -> None:
+    given = "arn:aws:iam::123456789012:instance-profile/team/nobody"
+    with pytest.raises(InvalidInput, match="there is no instance profile nobody") as caught:
+        sojourn.create(Task("#!/bin/sh\n", cloud="aws", permission_set=given))
+    assert caught.value.path == "permission_set"
+    assert laptop.inventory() == []
+
+
+@pytest.mark.parametrize("size", [-1, 20])
+def test_no_disk_outlives_its_machine(laptop: SimAWS, size: int) -> None:
+    handle = sojourn.create(Task("#!/bin/sh\n", cloud="aws", disk_size=size))
+    ec2 = Account().client("ec2", "us-west-1")
+    found = ec2.describe_launch_template_versions(LaunchTemplateName=handle.id)
+    [disk] = found["LaunchTemplateVersions"][0]["LaunchTemplateData"]["BlockDeviceMappings"]
+    assert disk["Ebs"]["DeleteOnTermination"] is True
+    assert disk["Ebs"].get("VolumeSize", -1) == size
+    handle.delete(fetch=False)
+
+
+def test_when_the_patience_is_over_the_reason_is_told(
+    laptop: SimAWS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaler, "_PATIENCE", 0.1)
+    monkeypatch.setattr(scaler, "_UNKNOWN", re.compile("made this call fail"))
+    laptop.fail("autoscaling:CreateAutoScalingGroup", code="ValidationError", status=400)
+    with pytest.raises(InvalidInput, match=r"^group tpi-[\w-]+: A test made this call fail"):
+        sojourn.create(Task("#!/bin/sh\n", cloud="aws"))
+    assert laptop.inventory() == []

@@ -25,6 +25,8 @@ _FOLDER = Path("/opt/sojourn")
 _UNITS = Path("/etc/systemd/system")  # and not in /run: after a reboot, nobody else starts it
 _PAUSE = 5.0
 # It comes after the network, so that in a shutdown it is stopped before: it has work to store.
+# A process of the script that is killed for lack of memory is the script's affair, and no reason
+# to end all: the script fails of it, and has its exit code.
 _UNIT_TEXT = """\
 [Unit]
 Description=Sojourn
@@ -35,6 +37,7 @@ Environment=PYTHONPATH={folder}/lib HOME=/root
 WorkingDirectory={folder}
 ExecStart={python} -m sojourn.clouds.aws.onboard.life {folder}/settings.json
 KillMode=mixed
+OOMPolicy=continue
 TimeoutStopSec=600
 Restart=on-failure
 RestartSec=5

@@ -31,6 +31,8 @@ _SPOT = "/meta-data/spot/instance-action"
 _REBALANCE = "/meta-data/events/recommendations/rebalance"
 _LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
 _DISK = "/opt/sojourn/disk"
+_FAILURES = Path("/opt/sojourn/failures")
+_PUT_OFF = Path("/run/sojourn-deadline")  # is there once the deadline was put off, since the boot
 
 
 def main() -> int:
@@ -54,7 +56,18 @@ def main() -> int:
     if code in (RANK_ENDED, GONE):
         group.leave(for_good=code == RANK_ENDED)
         return 0
-    return 1  # systemd starts it again
+    failures = _failures()
+    if failures < group.most_failures:
+        return 1  # systemd starts it again
+    group.give_up(config, failures)
+    return 0
+
+
+def _failures() -> int:
+    """How often the agent ended with an error on this machine, this time included."""
+    count = len(_FAILURES.read_bytes()) if _FAILURES.exists() else 0
+    _FAILURES.write_bytes(b"." * (count + 1))
+    return count + 1
 
 
 def _tell(agent: subprocess.Popen[str], config: Config) -> None:
@@ -123,6 +136,7 @@ class Group:
             raise OSError("the metadata service does not tell which machine this is")
         self._machine = found
         self.marks = bool(settings.get("marks"))
+        self.most_failures = int(settings["failures"])
 
     def config(self) -> Config:
         """What the agent has to know."""
@@ -148,6 +162,16 @@ class Group:
                 ShouldDecrementDesiredCapacity="true" if for_good else "false",
             )
         self._about_hook("CompleteLifecycleAction", LifecycleActionResult="CONTINUE")
+
+    def give_up(self, config: Config, failures: int) -> None:
+        """Tell why, and leave for good: on the next machine it would hardly fare better."""
+        why = f"The agent failed {failures} times on a machine, which gave up: its journal told why"
+        try:
+            store = open_store(StoreAddress(config.store, config.store_options))
+            store.put(f"{self._settings['problem_folder']}{self._machine}", why.encode())
+        except SojournError as error:
+            say(f"it cannot be told: {error}")
+        self.leave(for_good=True)
 
     def hold(self, agent: subprocess.Popen[str]) -> None:
         """Have the group wait for as long as the agent stores its work."""
@@ -188,28 +212,33 @@ class Group:
             self._call("CreateOrUpdateTags", tries=_MARKING, **form)
 
     def put_off_deadline(self) -> None:
-        """The time of the task starts anew with every machine."""
+        """The time of the task starts anew with every boot of a machine, but not of the agent."""
+        if _PUT_OFF.exists():
+            return
         deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings["minutes"])
-        self._call(
+        done = self._call(
             "PutScheduledUpdateGroupAction",
             AutoScalingGroupName=self._settings["id"],
             ScheduledActionName=self._settings["deadline"],
             StartTime=deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
             DesiredCapacity="0",
         )
+        if done:
+            _PUT_OFF.touch()
 
-    def _call(self, action: str, tries: int = _TRIES, **form: str) -> None:
-        """Without success in the end: the machine's own timer and the group's remain."""
+    def _call(self, action: str, tries: int = _TRIES, **form: str) -> bool:
+        """Whether it was done. If not, the machine's own timer and the group's remain."""
         body = urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **form}).encode()
         for attempt in range(tries):
             try:
                 with urllib.request.urlopen(self._signed(body), timeout=30):
-                    return
+                    return True
             except urllib.error.HTTPError as error:
                 say(f"{action} was refused: {error.read()[:500]!r}")
             except OSError as error:
                 say(f"{action} is not possible: {error}")
             time.sleep(min(30, 2**attempt))
+        return False
 
     def _signed(self, body: bytes) -> urllib.request.Request:
         return signing.signed(
