@@ -235,7 +235,7 @@ def test_termination_lets_a_machine_shut_down_in_order(aws: SimAWS, user: User) 
     user.make_template(
         b"#!/bin/bash\ncat > /usr/local/bin/work <<'END'\n" + script + b"END\n"
         b"chmod +x /usr/local/bin/work\n"
-        b"systemd-run --unit=work -p After=network.target /usr/local/bin/work\n",
+        b"systemd-run --unit=work -p After=network.target -p KillMode=mixed /usr/local/bin/work\n",
         IamInstanceProfile={"Name": "a-profile"},
     )
     user.make_group(1)

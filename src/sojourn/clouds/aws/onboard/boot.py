@@ -56,8 +56,6 @@ Unit=poweroff.target
 [Install]
 WantedBy=timers.target
 """
-
-
 _APT_TIMERS = ("apt-daily.timer", "apt-daily-upgrade.timer")
 _NEEDRESTART = Path("/etc/needrestart")
 _SPARED = "$nrconf{override_rc}{qr(^sojourn)} = 0;\n"
