@@ -48,8 +48,10 @@ def crash(laptop: Laptop, verb: str, nth: int) -> str:
     return at
 
 
-@pytest.mark.parametrize("nth", [14, 17, 22, 27, 33, 37, 42])
-def test_a_creation_that_was_killed_is_repeated_or_deleted(laptop: Laptop, nth: int) -> None:
+@pytest.mark.parametrize("part", [0.3, 0.4, 0.5, 0.65, 0.8, 0.9, 1.0])
+def test_a_creation_that_was_killed_is_repeated_or_deleted(laptop: Laptop, part: float) -> None:
+    nth = round(part * len(laptop.calls_of(laptop.create)))
+    laptop.delete()
     for repeat in (True, False):
         at = crash(laptop, "create", nth)
         assert at
@@ -61,8 +63,10 @@ def test_a_creation_that_was_killed_is_repeated_or_deleted(laptop: Laptop, nth: 
         assert laptop.sim.inventory() == [], at
 
 
-@pytest.mark.parametrize("nth", [5, 10, 13, 16, 19, 22])
-def test_a_deletion_that_was_killed_is_repeated(laptop: Laptop, nth: int) -> None:
+@pytest.mark.parametrize("part", [0.2, 0.4, 0.55, 0.7, 0.8, 0.9])
+def test_a_deletion_that_was_killed_is_repeated(laptop: Laptop, part: float) -> None:
+    laptop.create()
+    nth = round(part * len(laptop.calls_of(laptop.delete)))
     laptop.create()
     at = crash(laptop, "delete", nth)
     assert at
