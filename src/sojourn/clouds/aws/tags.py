@@ -28,7 +28,9 @@ _SIGNS = "_.:/=+-@"  # that a tag may have, beside letters, digits and spaces
 
 def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     """The user's own tags, and ours."""
-    ours = {"Name": str(id), ID: str(id), "sojourn:version": version("sojourn")}
+    ours = {ID: str(id), "sojourn:version": version("sojourn")}
+    if not any(key.lower() == "name" for key in task.tags):
+        ours["Name"] = str(id)
     if task.name:
         ours["sojourn:name"] = _clean(task.name)[:_LONGEST]
     if task.storage.container:
@@ -62,7 +64,7 @@ def _problems_of(key: str, value: str) -> Iterator[str]:
     for text in (key, value):
         if text != _clean(text):
             yield f"{text!r} is not possible; give letters, digits, spaces and any of {_SIGNS}"
-    if key.lower() == "name" or key.lower().startswith(("aws:", _OURS)):
+    if key.lower().startswith(("aws:", _OURS)):
         yield f"{key!r} is none of yours: AWS and Sojourn have this name for themselves"
 
 

@@ -29,7 +29,6 @@ def _task(**more: Any) -> Task:
         ({"a" * 129: "b"}, "AWS takes 1 to 128"),
         ({"a": "b" * 257}, "AWS takes 256"),
         ({"AWS:a": "b"}, "none of yours"),
-        ({"name": "b"}, "none of yours"),
         ({"Sojourn:id": "b"}, "none of yours"),
         ({"team": "a", "Team": "b"}, "there twice"),
         ({str(number): "" for number in range(44)}, "44 are too many"),
@@ -61,6 +60,15 @@ def test_a_task_of_any_name_and_the_most_tags_can_be_created(laptop: SimAWS) -> 
 def test_the_name_of_a_task_is_kept_as_far_as_aws_takes_it() -> None:
     marks = tags.tags_of(TaskId.deterministic("a"), _task(name="train (best) é!"))
     assert marks["sojourn:name"] == "train -best- é-"
+
+
+@pytest.mark.parametrize("key", ["Name", "name"])
+def test_a_name_that_the_user_gives_is_what_consoles_show(laptop: SimAWS, key: str) -> None:
+    task = _task(tags={key: "mine"})
+    marks = tags.tags_of(TaskId.deterministic("a"), task)
+    assert [value for name, value in marks.items() if name.lower() == "name"] == ["mine"]
+    sojourn.create(task).delete(fetch=False)
+    assert laptop.inventory() == []
 
 
 def test_machines_write_no_more_tags_than_there_is_room_for() -> None:
