@@ -226,10 +226,10 @@ def get(
     ctx = ctx or _context(on_event)
     if cloud:
         return Handle(clouds.load(cloud), TaskId.parse(id), ctx)
+    if TaskId.looks_like(id):
+        return _with_id(ctx, TaskId.parse(id))  # refuses what is mistyped
     found = [handle for handle in list_tasks(ctx=ctx) if _means(id, handle._id)]
     if not found:
-        if TaskId.looks_like(id):
-            return _left_of(ctx, TaskId.parse(id))  # refuses what is mistyped
         raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
     name = normalise(id.removeprefix("tpi-"))
     named = [handle for handle in found if handle._id.name == name]
@@ -241,14 +241,14 @@ def get(
     return found[0]
 
 
-def _left_of(ctx: Context, id: TaskId) -> Handle:
-    """A task of which too little is left to be listed."""
+def _with_id(ctx: Context, id: TaskId) -> Handle:
+    """No list is needed, and what is left of a task may be too little to be listed."""
 
     def found(cloud: Cloud) -> list[Handle]:
         there = engine.lifecycle.exists(ctx, cloud, id)
         return [Handle(cloud, id, ctx)] if there else []
 
-    for handle in _of_all_clouds(ctx, found):
+    for handle in _each_cloud(ctx, found):
         return handle
     raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
 
@@ -260,7 +260,7 @@ def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -
     def tasks(cloud: Cloud) -> list[Handle]:
         return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
 
-    return _of_all_clouds(ctx, tasks)
+    return list(_each_cloud(ctx, tasks))
 
 
 def overview(
@@ -276,7 +276,7 @@ def overview(
         seen = engine.observe.overview(ctx, cloud)
         return [(Handle(cloud, id, ctx), status) for id, status in seen]  # noqa: A001
 
-    return _of_all_clouds(ctx, found)
+    return list(_each_cloud(ctx, found))
 
 
 def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:
@@ -287,18 +287,16 @@ def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[t
         found = engine.gc.garbage(ctx, cloud)
         return [(Handle(cloud, item.id, ctx), item.reason) for item in found]
 
-    return _of_all_clouds(ctx, garbage)
+    return list(_each_cloud(ctx, garbage))
 
 
-def _of_all_clouds(ctx: Context, ask: Callable[[Cloud], list[_T]]) -> list[_T]:
+def _each_cloud(ctx: Context, ask: Callable[[Cloud], list[_T]]) -> Iterator[_T]:
     """One that cannot be asked must not hide what is in the others."""
-    found: list[_T] = []
     for cloud in clouds.set_up():
         try:
-            found += ask(cloud)
+            yield from ask(cloud)
         except (AuthError, MissingDependency, Transient) as error:
             ctx.warn(f"{cloud.name} could not be asked. {error}")
-    return found
 
 
 def _tell_of_missing(ctx: Context, task: Task) -> None:

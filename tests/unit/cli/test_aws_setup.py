@@ -78,7 +78,17 @@ def test_a_login_that_is_over_does_not_hide_other_clouds(
 def test_a_task_is_found_although_the_login_to_aws_is_over(shell: Shell, account: SimAWS) -> None:
     account.fail("s3:ListBuckets", code="ExpiredToken", status=400, times=9)
     task = shell.detached("true")
-    assert shell("status", task).stdout.startswith(task)
+    assert shell("status", task[:-1]).stdout.startswith(task)
+
+
+def test_a_task_of_this_computer_is_found_by_its_id_without_asking_aws(shell: Shell) -> None:
+    shell.environment |= _KEYS
+    task = shell.detached("true")
+    done = _python(shell, _SPY, "status", task)
+    assert done.stdout.startswith(task)
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert not loaded & {"boto3", "botocore"}
+    shell.ok("delete", task)
 
 
 def test_a_run_on_aws_without_its_sdk_says_what_to_install(shell: Shell) -> None:
