@@ -33,7 +33,11 @@ class Garbage:
 
 def garbage(ctx: Context, cloud: Cloud) -> Iterator[Garbage]:
     """Tasks that will do nothing any more; one that was stopped on purpose is not garbage."""
-    for id in cloud.tasks(ctx):  # noqa: A001
+    ids = list(cloud.tasks(ctx))
+    known = cloud.states(ctx, ids)
+    for id in ids:  # noqa: A001
+        if id in known and known[id].ranks and not known[id].state.ended:
+            continue  # complete, and not at its end: a glance is enough
         try:
             why = _why(ctx, cloud, id)
         except SojournError:

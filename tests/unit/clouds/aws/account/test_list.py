@@ -53,6 +53,16 @@ def test_listing_200_tasks_takes_at_most_5_calls(laptop: SimAWS, user: User) -> 
     ]
 
 
+def test_tasks_that_have_not_ended_are_no_garbage_at_a_glance(laptop: SimAWS, user: User) -> None:
+    user.make_template()
+    for number in range(20):
+        user.make_task(f"task-{number}", {}, desired=1)
+    until(lambda: len(laptop.instances()) == 20)
+    laptop.calls.clear()
+    assert api.gc() == []
+    assert len(laptop.calls) <= 3
+
+
 def test_a_glance_tells_how_it_ended(laptop: SimAWS, user: User) -> None:
     user.make_template()
     status = _at_a_glance(user.make_task("a", _FAILED))
