@@ -175,3 +175,13 @@ def test_a_profile_that_is_not_there_is_named() -> None:
 
 def test_what_is_not_known_is_cut_short() -> None:
     assert len(reason("word " * 100, None)) <= 200
+
+
+def test_a_task_that_never_got_a_machine_waits_for_a_week_and_its_timeout(laptop: SimAWS) -> None:
+    laptop.capacity(None, None, False)
+    handle = sojourn.create(Task("#!/bin/sh\n", cloud="aws", timeout=7200))
+    laptop.advance((7 * 24 + 2 + 1) * 3600 - 60)
+    assert handle.status().state is State.QUEUED
+    laptop.advance(120)
+    until(lambda: handle.status().state is State.STOPPED)
+    handle.delete(fetch=False)
