@@ -41,6 +41,7 @@ def test_a_quick_run_prints_its_table(name: str, rows: list[str]) -> None:
         assert f"| {row}" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_quick_run_on_the_simulated_aws_prints_its_tables() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench", "aws", "--quick"],

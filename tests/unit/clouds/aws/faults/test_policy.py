@@ -115,6 +115,7 @@ def limited(
     administrator.close()
 
 
+@pytest.mark.slow
 def test_the_policy_is_enough_and_every_action_is_needed(
     limited: LimitedUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
