@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ from sojourn.core.errors import (
     InvalidInput,
     MissingDependency,
     NotFound,
+    SojournError,
     Transient,
 )
 from sojourn.core.events import CloudEvent, Event, LogLine
@@ -226,11 +228,14 @@ def get(
     ctx = ctx or _context(on_event)
     if cloud:
         return Handle(clouds.load(cloud), TaskId.parse(id), ctx)
+    missed: list[SojournError] = []
     if TaskId.looks_like(id):
-        return _with_id(ctx, TaskId.parse(id))  # refuses what is mistyped
-    found = [handle for handle in list_tasks(ctx=ctx) if _means(id, handle._id)]
+        found = _with_id(ctx, TaskId.parse(id), missed)  # refuses what is mistyped
+    else:
+        found = [handle for handle in _tasks(ctx, missed) if _means(id, handle._id)]
     if not found:
-        raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
+        raise _missing(id, missed)
+    _warn_of(ctx, missed)
     name = normalise(id.removeprefix("tpi-"))
     named = [handle for handle in found if handle._id.name == name]
     if len(named) == 1:
@@ -241,42 +246,65 @@ def get(
     return found[0]
 
 
-def _with_id(ctx: Context, id: TaskId) -> Handle:
+def _with_id(ctx: Context, id: TaskId, missed: list[SojournError]) -> list[Handle]:
     """No list is needed, and what is left of a task may be too little to be listed."""
 
     def found(cloud: Cloud) -> list[Handle]:
         there = engine.lifecycle.exists(ctx, cloud, id)
         return [Handle(cloud, id, ctx)] if there else []
 
-    for handle in _each_cloud(ctx, found):
-        return handle
-    raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
+    return list(islice(_each_cloud(found, missed), 1))
+
+
+def _missing(id: str, missed: list[SojournError]) -> SojournError:
+    """A task that was not found; it may be where nobody could look."""
+    if missed:
+        kind = AuthError if isinstance(missed[0], AuthError) else Transient
+        return kind(f"{id} was not found, but {missed[0].message}", hint=missed[0].hint)
+    hint = "`sojourn list` shows all there are."
+    others = clouds.not_set_up()
+    if others:
+        hint += f" Not set up on this computer, and not asked: {', '.join(others)}."
+    return NotFound(f"There is no task {id}", hint=hint)
 
 
 def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:
     """All tasks, of all clouds that can be asked."""
     ctx = ctx or _context(on_event)
+    missed: list[SojournError] = []
+    found = _tasks(ctx, missed)
+    _warn_of(ctx, missed)
+    return found
 
+
+def _tasks(ctx: Context, missed: list[SojournError]) -> list[Handle]:
     def tasks(cloud: Cloud) -> list[Handle]:
         return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
 
-    return list(_each_cloud(ctx, tasks))
+    return list(_each_cloud(tasks, missed))
 
 
 def overview(
-    *, on_event: OnEvent | None = None, ctx: Context | None = None
+    *,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    missed: list[SojournError] | None = None,
 ) -> list[tuple[Handle, Status]]:
     """All tasks with their states, of all clouds that can be asked; from as few calls as it takes.
 
     `Handle.status` tells more of one: which machine has which rank, and what keeps it waiting.
+    `missed` gets an error for each cloud that could not be asked.
     """
     ctx = ctx or _context(on_event)
+    missed = [] if missed is None else missed
 
     def found(cloud: Cloud) -> list[tuple[Handle, Status]]:
         seen = engine.observe.overview(ctx, cloud)
         return [(Handle(cloud, id, ctx), status) for id, status in seen]  # noqa: A001
 
-    return list(_each_cloud(ctx, found))
+    rows = list(_each_cloud(found, missed))
+    _warn_of(ctx, missed)
+    return rows
 
 
 def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:
@@ -287,16 +315,25 @@ def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[t
         found = engine.gc.garbage(ctx, cloud)
         return [(Handle(cloud, item.id, ctx), item.reason) for item in found]
 
-    return list(_each_cloud(ctx, garbage))
+    missed: list[SojournError] = []
+    rows = list(_each_cloud(garbage, missed))
+    _warn_of(ctx, missed)
+    return rows
 
 
-def _each_cloud(ctx: Context, ask: Callable[[Cloud], list[_T]]) -> Iterator[_T]:
+def _each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> Iterator[_T]:
     """One that cannot be asked must not hide what is in the others."""
     for cloud in clouds.set_up():
         try:
             yield from ask(cloud)
         except (AuthError, MissingDependency, Transient) as error:
-            ctx.warn(f"{cloud.name} could not be asked. {error}")
+            error.message = f"{cloud.name} could not be asked. {error.message}"
+            missed.append(error)
+
+
+def _warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
+    for error in missed:
+        ctx.warn(str(error))
 
 
 def _tell_of_missing(ctx: Context, task: Task) -> None:

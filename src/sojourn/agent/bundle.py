@@ -96,10 +96,14 @@ def _run_pip(python: str, architecture: str, folder: str) -> None:
         )
     if done.returncode:
         raise Transient(
-            f"The wheels for Python {python} on {architecture} could not be fetched: "
-            f"{done.stderr.strip()[-500:]}",
-            hint="Check pip's settings and the network.",
+            f"The wheels for Python {python} on {architecture} could not be fetched by pip: "
+            f"{_last_lines(done.stderr)}",
+            hint="Check pip's settings (`pip config list`) and the network.",
         )
+
+
+def _last_lines(text: str) -> str:
+    return " ".join(text.strip().splitlines()[-2:])
 
 
 def _cache() -> Path:

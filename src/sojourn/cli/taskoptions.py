@@ -20,7 +20,7 @@ _STORAGE = ("workdir", "output", "exclude", "container", "container_opts")
 
 _OPTIONS = (
     click.option("--name", help="Name it: the same name is always the same task."),
-    click.option("--cloud", help="Where to run: local (the default)."),
+    click.option("--cloud", help="Where to run: local (the default) or aws."),
     click.option(
         "--workdir", type=click.Path(), help="Folder to upload and to run in; none if not given."
     ),

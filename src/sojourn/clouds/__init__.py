@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["NAMES", "load", "set_up"]
+__all__ = ["NAMES", "load", "not_set_up", "set_up"]
 
 NAMES = ("aws", "local")
 
@@ -41,5 +41,14 @@ def set_up() -> Iterator[Cloud]:
     This computer comes first: whoever finds something here need not ask any other.
     """
     for name in sorted(NAMES, key=lambda name: name != "local"):
-        if import_module(f"sojourn.clouds.{name}").is_set_up():
+        if _is_set_up(name):
             yield load(name)
+
+
+def not_set_up() -> list[str]:
+    """The others: what is in them is not seen from here."""
+    return [name for name in NAMES if not _is_set_up(name)]
+
+
+def _is_set_up(name: str) -> bool:
+    return bool(import_module(f"sojourn.clouds.{name}").is_set_up())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.parallel import together
-from sojourn.core.status import State
+from sojourn.core.status import INCOMPLETE, State
 from sojourn.core.task import Storage
 from sojourn.engine.check import check_storage, local_workdir
 
@@ -92,7 +92,7 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
                 error, f"Left behind: {', '.join(left)}. Remove it with: sojourn delete {launch.id}"
             )
         elif isinstance(error, Transient):
-            error.hint = "What was made is removed again. Try once more, with more time if need be."
+            _hint(error, "What was made is removed again.")
         elif isinstance(error, Cancelled):
             raise Cancelled("Cancelled; nothing was left behind") from error
         raise
@@ -224,6 +224,8 @@ def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Go on with the ranks that have not ended; those that have stay as they are."""
     _require(ctx, cloud, id)
     data = cloud.data(id)
+    if not cloud.scaler(id).read(ctx):
+        raise NotFound(f"{id} cannot be started: {INCOMPLETE.reason}", hint=f"sojourn delete {id}")
     task = data.load(ctx)
     records = data.records(ctx, task.parallelism)
     if all(record.ended for record in records):

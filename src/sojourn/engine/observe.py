@@ -115,14 +115,21 @@ class _Follower:
         if time.monotonic() - self._watched > _WATCH_EVERY:
             self._data.watch(ctx)
             self._watched = time.monotonic()
-        now = status(ctx, self._cloud, self._id)
+        try:
+            now = status(ctx, self._cloud, self._id)
+        except NotFound as error:
+            if self._seen is None:
+                raise
+            raise NotFound(f"{self._id} was deleted meanwhile", hint=error.hint) from error
         if not now.ranks:
             raise NotFound(
                 f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {self._id}"
             )
         over = now.state.ended and self._are_gone(ctx)
         # Read after the state: a machine writes the last of its log before it reports.
-        yield from self._data.logs(ctx, self._cursor)
+        for line in self._data.logs(ctx, self._cursor):
+            self._announce(ctx, line.rank, line.attempt)
+            yield line
         self._tell(ctx, now)
         self.over = over
 
@@ -138,8 +145,11 @@ class _Follower:
         if seen is None or (now.state, now.reason) != (seen.state, seen.reason):
             ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))
         for rank in now.ranks:
-            if 0 < self._attempts.get(rank.rank, 0) < rank.attempt:
-                ctx.note(
-                    f"The machine of rank {rank.rank} was lost; attempt {rank.attempt} goes on"
-                )
-            self._attempts[rank.rank] = rank.attempt
+            self._announce(ctx, rank.rank, rank.attempt)
+
+    def _announce(self, ctx: Context, rank: int, attempt: int) -> None:
+        """Tell of a new attempt, before the first of its lines."""
+        before = self._attempts.get(rank, 0)
+        if 0 < before < attempt:
+            ctx.note(f"Another machine goes on with rank {rank}: attempt {attempt}")
+        self._attempts[rank] = max(before, attempt)

@@ -81,6 +81,30 @@ def test_a_task_is_found_although_the_login_to_aws_is_over(shell: Shell, account
     assert shell("status", task[:-1]).stdout.startswith(task)
 
 
+@pytest.mark.parametrize("id", ["tpi-a", "tpi-cc-1bvgxcyb-ylhzsit6"])
+def test_a_task_that_may_be_where_nobody_could_look_is_not_said_to_be_gone(
+    shell: Shell, account: SimAWS, id: str
+) -> None:
+    for operation in ("s3:ListBuckets", "s3:HeadBucket"):
+        account.fail(operation, code="ExpiredToken", status=400, times=9)
+    done = shell("status", id)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Error: {id} was not found, but aws could not be asked. ")
+    assert "aws sso login" in done.stderr
+    assert shell.rows("status", id)[0]["error"] == "AuthError"
+    listed = shell("list")
+    assert "There are no tasks" not in listed.stderr
+    assert "No tasks were found where it was possible to look." in listed.stderr
+
+
+def test_an_endpoint_that_is_none_is_told(shell: Shell) -> None:
+    shell.environment |= {**_KEYS, "AWS_ENDPOINT_URL": "127.0.0.1:9"}
+    done = shell("run", "--cloud", "aws", "--", "true")
+    assert "Traceback" not in done.stderr
+    assert "Invalid endpoint: 127.0.0.1:9" in done.stderr
+    assert "See AWS_ENDPOINT_URL" in done.stderr
+
+
 def test_a_task_of_this_computer_is_found_by_its_id_without_asking_aws(shell: Shell) -> None:
     shell.environment |= _KEYS
     task = shell.detached("true")

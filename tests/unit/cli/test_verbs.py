@@ -147,8 +147,8 @@ def test_a_respawn_is_told(shell: Shell) -> None:
     shell.ok("interrupt", *shell.tasks())
     out, err = follow.communicate(timeout=30)
     assert (follow.returncode, out) == (0, "go\n")
-    assert err.count("The machine of rank 0 was lost; attempt 2 goes on") == 1
-    assert "attempt 1 goes on" not in err
+    assert err.count("Another machine goes on with rank 0: attempt 2") == 1
+    assert "attempt 1" not in err
 
 
 def test_delete_several_and_into(shell: Shell) -> None:

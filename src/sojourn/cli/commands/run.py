@@ -133,7 +133,8 @@ def _see_through(session: Session, handle: Handle, keep: bool) -> int:
     elif now.state is State.SUCCEEDED and handle.left_nothing():
         session.ctx.warn(
             f"Kept, because there is nothing in its output. See what it wrote with: "
-            f"sojourn pull {handle.id} --output . --into FOLDER"
+            f"sojourn pull {handle.id} --output . --into FOLDER\n"
+            f"Remove it with: sojourn delete {handle.id}"
         )
     else:
         _delete(session, handle)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.errors import code_of, translated
-from sojourn.core.errors import MissingDependency
+from sojourn.core.errors import AuthError, MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,12 @@ class Account:
             user_agent_extra="sojourn",
         )
         with translated(f"AWS {service}"):
-            return session.client(service, region_name=region, config=config)
+            try:
+                return session.client(service, region_name=region, config=config)
+            except ValueError as error:
+                raise AuthError(
+                    f"AWS {service}: {error}", hint="See AWS_ENDPOINT_URL and ~/.aws/config."
+                ) from error
 
     def call(self, what: str, service: str, region: str, operation: str, **arguments: Any) -> Any:
         """Carry out an operation; `what` is what the user knows it by."""

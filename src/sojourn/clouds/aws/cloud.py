@@ -82,17 +82,21 @@ class AwsCloud:
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources
-        from sojourn.clouds.aws.stores import StoreOf
+        from sojourn.clouds.aws.stores import BucketTags, StoreOf
         from sojourn.clouds.aws.template import LaunchTemplate
 
         site = self._site(id, task)
+        # What is in the store goes with it: only who creates a task has to do with it.
+        in_store: list[Resource] = [resources.AgentFiles(site)] if task else []
+        if task and not task.storage.container:
+            in_store.append(BucketTags(site))
         role = () if task is not None and task.permission_set else (resources.Role(site),)
         return (
             StoreOf(site),
             *role,
             resources.SecurityGroup(site),
             resources.KeyPair(site),
-            resources.AgentFiles(site),
+            *in_store,
             LaunchTemplate(site),
             self.scaler(id) if task is None else self._scaler(site),
         )

@@ -100,6 +100,7 @@ _HINTS = {
 # Auto Scaling says so of a template that one may not launch, and calls it a ValidationError.
 _REFUSED = re.compile(r"not authorized to|Encoded authorization failure")
 _LATE = re.compile(r"Signature expired|Signature not yet current")
+_ABSENT_GROUP = re.compile(r"^AutoScalingGroup name not found")
 _ENCODED = re.compile(r"Encoded authorization failure message: (?P<text>[\w-]+)")
 _ACTION = re.compile(r"(perform: |\"action\": ?\")(?P<action>[\w-]+:\w+)")
 
@@ -137,7 +138,7 @@ def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> Sojourn
     code = code_of(error)
     told = f"{error.response['Error'].get('Message', code)} ({code})"
     message = f"{what}: {told}"
-    if code in ABSENT:
+    if code in ABSENT or (code == "ValidationError" and _ABSENT_GROUP.search(told)):
         return NotFound(message, hint="`sojourn list` shows what there is.")
     if code in _DENIED or (code == "ValidationError" and _REFUSED.search(message)):
         return _denied(message, decode)
@@ -164,14 +165,14 @@ def _denied(message: str, decode: Callable[[str], str] | None) -> AuthError:
     if encoded and decode:
         message = message.replace(encoded["text"], decode(encoded["text"]))
     action = _ACTION.search(message)
-    allow = f"Allow {action['action']}" if action else "Allow it"
+    allow = f"Allow {action['action']}" if action else "Log in with valid keys, or allow it"
     return AuthError(message, hint=f"{allow}: docs/aws.md has the whole policy.")
 
 
 def _unreachable(error: Any, what: str) -> SojournError:
     name = type(error).__name__
     if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
-        return AuthError(f"{what}: {error}", hint=_LOGIN_HINT)
+        return AuthError(f"AWS: {error}", hint=_LOGIN_HINT)
     if name in ("ProfileNotFound", "NoRegionError", "InvalidRegionError"):
         return AuthError(f"{what}: {error}", hint="See ~/.aws/config and AWS_PROFILE.")
     if "SSO" in name or "Token" in name:

@@ -133,7 +133,7 @@ class Offers:
     def _check_region(self, region: str) -> None:
         partition = self._account.regions().get(region)
         if partition is None:
-            raise InvalidInput("region", f"there is no {region}; if it is new, boto3 has to be too")
+            raise InvalidInput("region", f"there is no {region}, or this boto3 is older than it")
         if partition != _STANDARD:  # with names and addresses of its own
             raise InvalidInput(
                 "region",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
 
-__all__ = ["StoreOf"]
+__all__ = ["BucketTags", "StoreOf"]
 
 _PATIENCE = PATIENCE
 _OWNERS = "laptop/"  # beside the key's seed
@@ -57,31 +57,10 @@ class Bucket(Made):
         if region != "us-east-1":
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
         with ignoring("BucketAlreadyOwnedByYou"):
-            self._unhindered(ctx, lambda: self._call("create_bucket", **arguments))
-        marks = {"TagSet": tags.to_list(self._site.tags)}
+            _unhindered(ctx, self.title, lambda: self._call("create_bucket", **arguments))
         self._unknown = True
-        self._unhindered(
-            ctx,
-            lambda: until_known(ctx, lambda: self._call("put_bucket_tagging", Tagging=marks)),
-        )
+        until_known(ctx, lambda: self._call("head_bucket"))
         self._unknown = False
-
-    def _unhindered(self, ctx: Context, do: Callable[[], object]) -> None:
-        """Wait while S3 is still at work on the deletion of an earlier bucket of this name."""
-        deadline = ctx.within(_PATIENCE).deadline
-        while True:
-            try:
-                do()
-                return
-            except Transient as error:
-                if code_of(error.__cause__ or error) != "OperationAborted":
-                    raise
-                if time.monotonic() >= deadline:
-                    raise Transient(
-                        f"AWS still works on the deletion of an earlier {self.title}: "
-                        "try again in an hour, or choose another name",
-                    ) from error
-            ctx.sleep(2)
 
     def delete(self, ctx: Context) -> None:
         if not self._deleted(ctx):
@@ -103,6 +82,45 @@ class Bucket(Made):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._site.call(self.title, "s3", operation, Bucket=self._site.name, **arguments)
+
+
+def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
+    """Wait while S3 is still at work on the deletion of an earlier bucket of this name."""
+    deadline = ctx.within(_PATIENCE).deadline
+    while True:
+        try:
+            do()
+            return
+        except Transient as error:
+            if code_of(error.__cause__ or error) != "OperationAborted":
+                raise
+            if time.monotonic() >= deadline:
+                raise Transient(
+                    f"AWS still works on the deletion of an earlier {title}",
+                    hint="Try again in an hour, or choose another name.",
+                ) from error
+        ctx.sleep(2)
+
+
+class BucketTags(Made):
+    """The tags of a task's own bucket, which come when it is certain that it is this task's."""
+
+    kind = "tags of bucket"
+
+    def _find(self) -> bool:
+        return False  # never the last thing that is left
+
+    def create(self, ctx: Context) -> None:
+        marks = {"TagSet": tags.to_list(self._site.tags)}
+        given = {"Bucket": self._site.name, "Tagging": marks}
+
+        def put() -> None:
+            self._site.call(self.title, "s3", "put_bucket_tagging", **given)
+
+        _unhindered(ctx, f"bucket {self._site.name}", lambda: until_known(ctx, put))
+
+    def delete(self, ctx: Context) -> None:
+        """They go with the bucket."""
 
 
 class Folder(Made):

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from sojourn import api
 from sojourn.clouds.aws import account, stores
-from sojourn.core.errors import AuthError, Cancelled, Conflict, SojournError, Transient
+from sojourn.core.errors import AuthError, Cancelled, Conflict, NotFound, SojournError, Transient
+from sojourn.core.status import INCOMPLETE
 from sojourn.core.task import Storage
+from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User
 from tests.support.waiting import until
@@ -118,7 +121,7 @@ def test_a_bucket_whose_name_is_not_free_for_long_is_told(
     laptop.create()
     laptop.delete()
     monkeypatch.setattr(stores, "_PATIENCE", 0.1)
-    with pytest.raises(Transient, match=r"still works on the deletion .* try again in an hour"):
+    with pytest.raises(Transient, match=r"(?s)still works on the deletion .*Try again in an hour"):
         laptop.create()
     assert laptop.sim.inventory() == []
 
@@ -380,3 +383,29 @@ def test_an_expired_login_is_told_with_what_to_do(laptop: Laptop, verb: str, cod
     with pytest.raises(AuthError) as caught:
         getattr(laptop, verb)()
     assert "aws sso login" in caught.value.hint
+
+
+def test_a_creation_that_was_broken_off_is_told_by_all_verbs(laptop: Laptop) -> None:
+    laptop.sim.fail("ec2:ImportKeyPair", code="AccessDenied", status=403)
+    laptop.sim.fail("s3:ListObjectsV2", code="AccessDenied", status=403)
+    with pytest.raises(SojournError, match="Others may be creating it"):
+        laptop.create()
+    laptop.sim.heal()
+    handle = api.get(str(laptop.id))
+    assert handle.status() == INCOMPLETE
+    assert handle.machines() == handle.events() == []
+    with pytest.raises(NotFound, match="cannot be started: its creation was not completed"):
+        handle.start()
+    handle.stop()
+    handle.delete(fetch=False)
+    assert laptop.sim.inventory() == []
+
+
+def test_a_refused_creation_changes_nothing_of_the_task_that_is_there(laptop: Laptop) -> None:
+    laptop.create(tags={"team": "ml"})
+    with pytest.raises(Conflict, match="it is another one"):
+        laptop.create(tags={"team": "other"})
+    marks = backends.s3().get_bucket_tagging(NAME)["Tags"]
+    assert {"Key": "team", "Value": "ml"} in marks
+    laptop.delete()
+    assert laptop.sim.inventory() == []
