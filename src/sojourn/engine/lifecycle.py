@@ -136,7 +136,10 @@ def _make(
     together([upload, partial(_create_all, ctx, others)] if others else [upload])
     _create_one(ctx, scaler)
     with ctx.step("Starting machines"):
-        _ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
+        if existed:
+            _ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
+        else:
+            cloud.scaler(launch.id).scale(ctx, launch.task.parallelism)
 
 
 def _create_all(ctx: Context, resources: Sequence[Resource]) -> None:
