@@ -125,7 +125,7 @@ def test_an_agent_that_is_not_in_the_store_and_a_new_start_when_it_is(
     for key in files:
         store.delete_object(handle.id, key)
     kit.account.capacity(None, None, True)
-    assert ends(kit, handle).endswith("cannot be fetched: HTTP Error 404: Not Found")
+    assert "this image has another Python than is expected of it" in ends(kit, handle)
     for key, content in files.items():
         store.put_object(handle.id, key, content)
     handle.start()

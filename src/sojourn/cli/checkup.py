@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from importlib import import_module, metadata
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,10 @@ _CREDENTIALS = {
 }
 
 
+# What tasks there need beside the base install; pip fetches what machines need.
+_EXTRAS = {"aws": ("boto3", "cryptography", "pip")}
+
+
 def checkup() -> Iterator[Finding]:
     """Look at everything; nothing is changed. Clouds that are set up are asked."""
     yield Finding("ok", "sojourn", __version__)
@@ -43,7 +48,10 @@ def checkup() -> Iterator[Finding]:
     yield _folder("local machines", machines_root())
     yield _store()
     for cloud, (variables, files) in _CREDENTIALS.items():
-        yield _credentials(cloud, variables, files)
+        signs = _found(variables, files)
+        yield _credentials(cloud, signs)
+        if signs:
+            yield from map(_extra, repeat(cloud), _EXTRAS.get(cloud, ()))
         yield from _account(cloud)
     for tool in ("terraform", "tofu", "git"):
         found = shutil.which(tool)
@@ -97,9 +105,22 @@ def _store() -> Finding:
     return Finding("ok" if works else "problem", "store", detail)
 
 
-def _credentials(cloud: str, variables: tuple[str, ...], files: tuple[str, ...]) -> Finding:
+def _found(variables: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
     found = [name for name in variables if os.environ.get(name)]
-    found += [path for path in files if Path(path).expanduser().exists()]
+    return found + [path for path in files if Path(path).expanduser().exists()]
+
+
+def _extra(cloud: str, name: str) -> Finding:
+    """A note at most: who has credentials need not use them for this."""
+    subject = f"{cloud} {name}"
+    try:
+        return Finding("ok", subject, metadata.version(name))
+    except metadata.PackageNotFoundError:
+        install = "python -m ensurepip" if name == "pip" else f"pip install 'sojourn[{cloud}]'"
+        return Finding("note", subject, f"is missing, and tasks there need it: {install}")
+
+
+def _credentials(cloud: str, found: list[str]) -> Finding:
     detail = f"credentials found: {', '.join(found)}" if found else "no credentials found"
     if cloud not in clouds.NAMES:
         detail += "; this version has no such cloud yet"

@@ -87,10 +87,12 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
     while not follower.over:
         try:
             yield from follower.look(ctx)
-            told = False
+            if told:
+                ctx.note("It is back")
+                told = False
         except Transient as error:
             if not told:
-                ctx.warn(f"{error.message}. The task goes on, and so does this, once it is back")
+                ctx.warn(f"{error.message}. The task goes on, and so does this once it is back")
                 told = True
         if not follower.over:
             ctx.sleep(cloud.features.poll)

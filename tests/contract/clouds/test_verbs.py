@@ -25,7 +25,7 @@ from sojourn.core.errors import (
     SojournError,
     Transient,
 )
-from sojourn.core.events import StepStarted, Warned
+from sojourn.core.events import Note, StepStarted, Warned
 from sojourn.core.ids import TaskId
 from tests.contract.clouds.faults import Faults, FaultyCloud
 from tests.contract.clouds.lab import Lab, log_of
@@ -350,6 +350,7 @@ def test_following_goes_on_after_an_outage(lab: Lab, monkeypatch: pytest.MonkeyP
         assert [line.text for line in follower.logs(follow=True)] == list("123456")
     assert faults.calls > 3
     assert len([event for event in told if isinstance(event, Warned)]) == 1
+    assert len([event for event in told if isinstance(event, Note)]) == 1
     handle.delete()
 
 

@@ -124,6 +124,18 @@ def test_a_run_on_aws_without_its_sdk_says_what_to_install(shell: Shell) -> None
     assert "Traceback" not in done.stderr
 
 
+def test_doctor_tells_what_aws_needs_and_is_not_there(shell: Shell) -> None:
+    done = _python(shell, _SPY, "doctor")
+    assert "aws boto3" not in done.stdout  # nobody uses it here
+    shell.environment |= {**_KEYS, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    assert "ok    aws boto3" in _python(shell, _SPY, "doctor").stdout
+    hidden = "from importlib import metadata\nreal = metadata.version\n"
+    hidden += "def version(name):\n    if name == 'boto3': raise metadata.PackageNotFoundError\n"
+    hidden += "    return real(name)\nmetadata.version = version\n"
+    said = _python(shell, hidden + _WITHOUT_BOTO, "doctor").stdout
+    assert "tasks there need it: pip install 'sojourn[aws]'" in said
+
+
 def test_a_list_without_the_sdk_of_aws_is_of_the_other_clouds(shell: Shell) -> None:
     shell.environment |= _KEYS
     done = _python(shell, _WITHOUT_BOTO, "list")

@@ -245,5 +245,8 @@ def _check_driver(type: str, image: str) -> None:
 
 def _no_such_type(type: str, region: str) -> InvalidInput:
     chip = _WITHDRAWN.get(type.partition(".")[0])
-    more = f": AWS withdraws {chip}, use m+t4 or another such as g5.xlarge" if chip else ""
-    return InvalidInput("machine", f"{region} has no {type}{more}")
+    if chip:
+        more = f"AWS withdraws {chip}, use m+t4 or another such as g5.xlarge"
+    else:
+        more = f"`aws ec2 describe-instance-type-offerings --region {region}` lists what it has"
+    return InvalidInput("machine", f"{region} has no {type}: {more}")

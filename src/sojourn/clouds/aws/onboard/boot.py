@@ -99,8 +99,12 @@ def _patiently(settings: dict[str, Any]) -> bytes:
         try:
             return _fetched(settings, name)
         except OSError as error:
-            missing = isinstance(error, urllib.error.HTTPError) and error.code == 404
-            if missing or time.monotonic() > give_up:
+            if isinstance(error, urllib.error.HTTPError) and error.code == 404:
+                sys.exit(
+                    f"there is no {name} in the store: this image has another Python than is "
+                    "expected of it; named in full, as docs/aws.md shows, it may have any"
+                )
+            if time.monotonic() > give_up:
                 sys.exit(f"{name} cannot be fetched: {error}")
             _say(f"{name} cannot be fetched yet: {error}")
             time.sleep(_PAUSE)
