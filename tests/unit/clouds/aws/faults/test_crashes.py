@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -14,61 +17,132 @@ from sojourn.core.errors import NotFound
 from tests.simcloud.aws.calls import Call
 from tests.unit.clouds.aws.faults.laptop import Laptop
 
-pytestmark = pytest.mark.slow  # each is a process that loads the SDK
+pytestmark = pytest.mark.slow  # many processes
 
-VERB = """
-import sys
+# Loads the SDK once, and carries out verbs in children of its own, each of which may be killed.
+PARENT = """
+import os, sys
+import boto3
 from sojourn.clouds.aws import resources
+from sojourn.core.context import Context
 from tests.unit.clouds.aws.faults.laptop import Laptop
 
 resources.bundle = lambda *_: b"the agent"
-getattr(Laptop(None), sys.argv[1])()
+sleep = Context.sleep
+Context.sleep = lambda self, seconds: sleep(self, min(seconds, 0.02))
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        try:
+            getattr(Laptop(None), line.strip())()
+        finally:
+            os._exit(0)
+    print(child, flush=True)
+    os.waitpid(child, 0)
+    print("ended", flush=True)
 """
 
 
-def crash(laptop: Laptop, verb: str, nth: int) -> str:
-    """The name of the call at which it was killed; empty if there were not so many."""
-    at = ""
-    laptop.sim.calls.clear()
-    process = subprocess.Popen(
-        [sys.executable, "-c", VERB, verb],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
+class Crasher:
+    """Starts verbs in processes, and kills them."""
 
-    def tell(call: Call) -> None:
-        nonlocal at
-        if len(laptop.sim.calls) >= nth and not at:
-            at = call.name
-            process.kill()
+    def __init__(self, laptop: Laptop) -> None:
+        self._laptop = laptop
+        self._parent = subprocess.Popen(
+            [sys.executable, "-c", PARENT],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
-    laptop.sim.watch(tell)
-    process.wait()
-    time.sleep(0.2)  # what was asked for last takes its effect
-    laptop.sim.watch(lambda _: None)
-    return at
+    def crash(self, verb: str, nth: int) -> str:
+        """The name of the call at which it was killed; empty if there were not so many."""
+        at = ""
+        child: list[int] = []
+        known = threading.Event()
+
+        def tell(call: Call) -> None:
+            nonlocal at
+            if len(self._laptop.sim.calls) >= nth and not at:
+                at = call.name
+                known.wait(10)
+                with suppress(ProcessLookupError):
+                    os.kill(child[0], signal.SIGKILL)
+
+        assert self._parent.stdin
+        assert self._parent.stdout
+        self._laptop.sim.calls.clear()
+        self._laptop.sim.watch(tell)
+        self._parent.stdin.write(f"{verb}\n")
+        self._parent.stdin.flush()
+        child.append(int(self._parent.stdout.readline()))
+        known.set()
+        assert self._parent.stdout.readline() == "ended\n"
+        time.sleep(0.1)  # what was asked for last takes its effect
+        self._laptop.sim.watch(lambda _: None)
+        return at
+
+    def close(self) -> None:
+        self._parent.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("part", [0.3, 0.4, 0.5, 0.65, 0.8, 0.9, 1.0])
-def test_a_creation_that_was_killed_is_repeated_or_deleted(laptop: Laptop, part: float) -> None:
-    nth = round(part * len(laptop.calls_of(laptop.create)))
+@pytest.fixture
+def crasher(laptop: Laptop) -> Iterator[Crasher]:
+    crasher = Crasher(laptop)
+    yield crasher
+    crasher.close()
+
+
+@pytest.mark.parametrize("repeated", [True, False], ids=["repeated", "deleted"])
+def test_a_creation_that_is_killed_at_any_call(
+    laptop: Laptop, crasher: Crasher, repeated: bool
+) -> None:
+    calls = len(laptop.calls_of(laptop.create))
     laptop.delete()
-    for repeat in (True, False):
-        at = crash(laptop, "create", nth)
-        assert at
-        if repeat:
+    struck = []
+    for nth in range(1, calls + 1):
+        at = crasher.crash("create", nth)
+        struck += [at] if at else []  # at times others come first, and there are fewer
+        if repeated:
             laptop.create()
             assert laptop.has_all(), at
         with suppress(NotFound):  # it was killed before the first effect
             laptop.delete()
         assert laptop.sim.inventory() == [], at
+    assert len(struck) > 30
 
 
-@pytest.mark.parametrize("part", [0.2, 0.4, 0.55, 0.7, 0.8, 0.9])
-def test_a_deletion_that_was_killed_is_repeated(laptop: Laptop, part: float) -> None:
+def test_a_deletion_that_is_killed_at_any_call(laptop: Laptop, crasher: Crasher) -> None:
     laptop.create()
-    nth = round(part * len(laptop.calls_of(laptop.delete)))
+    calls = len(laptop.calls_of(laptop.delete))
+    struck = []
+    for nth in range(1, calls + 1):
+        laptop.create()
+        at = crasher.crash("delete", nth)
+        struck += [at] if at else []
+        with suppress(NotFound):  # it was killed after the last effect
+            laptop.delete()
+        assert laptop.sim.inventory() == [], at
+    assert len(struck) > 15
+
+
+@pytest.mark.parametrize(("verb", "back"), [("stop", "start"), ("start", "stop")])
+def test_a_change_that_is_killed_at_any_call(
+    laptop: Laptop, crasher: Crasher, verb: str, back: str
+) -> None:
     laptop.create()
-    at = crash(laptop, "delete", nth)
-    assert at
+    if verb == "start":
+        laptop.stop()
+    struck = []
+    for nth in range(1, 30):
+        at = crasher.crash(verb, nth)
+        getattr(laptop, verb)()
+        assert laptop.has_all() if verb == "start" else laptop.machines() == (), at
+        getattr(laptop, back)()
+        if not at:
+            break
+        struck.append(at)
+    assert len(struck) > 3
     laptop.delete()
-    assert laptop.sim.inventory() == [], at
+    assert laptop.sim.inventory() == []
