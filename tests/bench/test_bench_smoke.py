@@ -28,6 +28,7 @@ _SERVER = (Path(sys.executable).parent / "weed").exists() or shutil.which("weed"
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_quick_run_prints_its_table(name: str, rows: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench", name, "--quick"],

@@ -77,6 +77,7 @@ def test_what_is_no_container_is_refused(text: str) -> None:
     assert caught.value.path == "storage.container"
 
 
+@pytest.mark.slow  # every region is asked
 def test_a_role_that_alone_is_left_is_found_by_its_id(laptop: SimAWS, bucket: str) -> None:
     left = TaskId.deterministic("left")
     iam = Account().client("iam", "us-east-1")
@@ -156,6 +157,7 @@ def test_a_deletion_that_breaks_off_can_be_repeated(laptop: SimAWS) -> None:
     sojourn.get(handle.id).delete()
 
 
+@pytest.mark.slow  # every region is asked
 @pytest.mark.usefixtures("empty_at_the_end")
 def test_a_task_in_a_region_where_nobody_looks_first_is_found_by_its_id() -> None:
     task = Task(

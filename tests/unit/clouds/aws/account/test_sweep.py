@@ -13,6 +13,8 @@ from tests.contract.clouds import aws_marks, sweep_aws
 from tests.contract.clouds.aws_real_kit import REGION, RealAwsKit
 from tests.simcloud.aws.account import SimAWS
 
+pytestmark = pytest.mark.slow  # it asks every region
+
 
 @pytest.fixture
 def kit(laptop: SimAWS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RealAwsKit:
