@@ -54,6 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     thread.join()
 
 
+@pytest.mark.slow  # both stores try again, and again
 def test_the_store_of_laptop_and_machines_has_the_bucket_in_the_path(asked: list[str]) -> None:
     where = place("my.data")
     without_keys = {

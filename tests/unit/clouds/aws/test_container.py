@@ -11,7 +11,6 @@ import sojourn
 from sojourn import clouds
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.locate import parse_container
 from sojourn.clouds.aws.policy import FOR_MACHINES
 from sojourn.core.context import Context
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
@@ -19,6 +18,8 @@ from sojourn.core.ids import TaskId
 from sojourn.core.task import Storage, Task
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
+
+pytestmark = pytest.mark.slow  # each looks for tasks in many regions
 
 
 @pytest.fixture
@@ -43,41 +44,6 @@ def empty_at_the_end(laptop: SimAWS, bucket: str) -> Any:
     assert laptop.inventory() == ["bucket shared", "object shared/mine/file"]
 
 
-@pytest.mark.parametrize(
-    ("text", "bucket", "folder"),
-    [
-        ("name", "name", None),
-        ("name/", "name", ""),
-        ("name/path", "name", "path"),
-        ("name/a/b=1/", "name", "a/b=1"),
-    ],
-)
-def test_containers_are_named_as_the_old_provider_did(
-    text: str, bucket: str, folder: str | None
-) -> None:
-    assert parse_container(text) == (bucket, folder)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "s3://name",
-        "Name",
-        "na",
-        "name/../other",
-        "name/a//x",
-        "name/a*",
-        "name/ä",
-        "name/" + 260 * "x",
-    ],
-)
-def test_what_is_no_container_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        parse_container(text)
-    assert caught.value.path == "storage.container"
-
-
-@pytest.mark.slow  # every region is asked
 def test_a_role_that_alone_is_left_is_found_by_its_id(laptop: SimAWS, bucket: str) -> None:
     left = TaskId.deterministic("left")
     iam = Account().client("iam", "us-east-1")
@@ -157,7 +123,6 @@ def test_a_deletion_that_breaks_off_can_be_repeated(laptop: SimAWS) -> None:
     sojourn.get(handle.id).delete()
 
 
-@pytest.mark.slow  # every region is asked
 @pytest.mark.usefixtures("empty_at_the_end")
 def test_a_task_in_a_region_where_nobody_looks_first_is_found_by_its_id() -> None:
     task = Task(
