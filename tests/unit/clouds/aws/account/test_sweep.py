@@ -52,6 +52,7 @@ def test_what_has_no_mark_or_another_stays(
 ) -> None:
     kit._patched.undo()
     other = _create("other")
+    laptop.wait(lambda: [i for i in laptop.instances() if i.state == "running"])
     before = laptop.inventory()
     assert sweep_aws.main(["--yes", REGION]) == 0
     assert laptop.inventory() == before
