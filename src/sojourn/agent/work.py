@@ -180,10 +180,8 @@ class _Attempt:
 
     def _is_hopeless(self) -> bool:
         """Whether the last attempts came to nothing: another one would cost and do the same."""
-        rank, last = (
-            self._lease.rank,
-            range(self._lease.attempt - _LOST_IN_A_ROW, self._lease.attempt),
-        )
+        rank, attempt = self._lease.rank, self._lease.attempt
+        last = range(attempt - _LOST_IN_A_ROW, attempt)
         if last.start < 1:
             return False
         reports = [r for r in read_reports(self._store) if r.rank == rank and r.attempt in last]

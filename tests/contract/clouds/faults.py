@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from sojourn import clouds
 from sojourn.core.errors import Transient
 from sojourn.core.interfaces import Cloud
 
@@ -66,6 +70,15 @@ class FaultyCloud:
 
     def data(self, id: Any) -> Any:
         return _Faulty(self._cloud.data(id), self._faults)
+
+
+@contextmanager
+def failing(faults: Faults) -> Iterator[None]:
+    """All clouds that are loaded meanwhile have these faults."""
+    load = clouds.load
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clouds, "load", lambda name: FaultyCloud(load(name), faults))
+        yield
 
 
 class _Faulty:

@@ -9,6 +9,9 @@ import sojourn
 from tests.contract.clouds.kit import Kit
 from tests.support.waiting import until
 
+# Tells that it is up, counts its attempts in its output, and stays.
+WAITING = "mkdir -p output; echo $SOJOURN_ATTEMPT >> output/attempts; echo up; sleep 300"
+
 
 class Lab:
     """A cloud, a workdir, and what was told meanwhile."""
