@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from bench import aws, local, memory, startup, storage, terraform
+from bench import aws, local, memory, startup, storage, terraform, wire
 
 _ALL = {
     "startup": startup.main,
     "local": local.main,
     "storage": storage.main,
+    "wire": wire.main,
     "memory": memory.main,
     "terraform": terraform.main,
     "aws": aws.main,

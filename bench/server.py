@@ -8,7 +8,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -72,9 +72,9 @@ class S3:
 
 
 @contextmanager
-def started() -> Iterator[S3]:
+def started(host: str = "127.0.0.1", within: Sequence[str] = ()) -> Iterator[S3]:
     """Start a server of our own on free ports; at the end it and its data are gone."""
-    with Seaweed() as server:
+    with Seaweed(host, within) as server:
         yield S3(server.url)
 
 

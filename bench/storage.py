@@ -19,7 +19,7 @@ from bench import trees
 from bench.server import S3, started
 from bench.tools import OURS, S5CMD, Tool, installed, our_environment, run
 
-__all__ = ["main"]
+__all__ = ["Seconds", "main", "ratio", "table", "timed"]
 
 _ROUNDS = 3
 _UP, _DOWN, _SAME, _CHANGED = "up", "down", "nothing changed", "changed"
@@ -48,7 +48,7 @@ def main(*, quick: bool = False) -> None:
             turn = number % len(tools)
             for tree in (small, large):
                 _round(server, tree, [*tools[turn:], *tools[:turn]], number, seconds)
-    print(_table(seconds, [tool.name for tool in tools]))
+    print(table(seconds, [tool.name for tool in tools]))
     if S5CMD not in missing and not quick:
         print(_judged(seconds, small, large))
 
@@ -92,7 +92,7 @@ def _round(server: S3, tree: _Tree, tools: list[Tool], number: int, seconds: Sec
                 command = tool.down(bucket, str(target))
             else:
                 command = tool.sync(bucket, folder)
-            seconds[tree.rows[kind]][tool.name].append(_timed(server, tool, command))
+            seconds[tree.rows[kind]][tool.name].append(timed(server, tool, command))
             if kind == _DOWN and trees.summary(target) != trees.summary(tree.folder):
                 raise RuntimeError(f"{tool.name} did not bring everything back")
     shutil.rmtree(targets)  # not before: new files are slow to make just after old ones went
@@ -100,7 +100,8 @@ def _round(server: S3, tree: _Tree, tools: list[Tool], number: int, seconds: Sec
         server.remove_bucket(bucket)
 
 
-def _timed(server: S3, tool: Tool, command: list[str]) -> float:
+def timed(server: S3, tool: Tool, command: list[str]) -> float:
+    """How long a command of this tool takes, in seconds."""
     environment = our_environment(server) if tool.name == OURS else server.environment
     os.sync()  # nobody pays for what the one before left to be written
     start = time.perf_counter()
@@ -108,13 +109,14 @@ def _timed(server: S3, tool: Tool, command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def _table(seconds: Seconds, names: list[str]) -> str:
+def table(seconds: Seconds, names: list[str]) -> str:
+    """Medians, and how much faster we are than each of the others."""
     peers = [name for name in names if name != OURS]
     head = ["seconds (median)", *peers, OURS, *(f"{name} / {OURS}" for name in peers)]
     lines = [head, ["---"] * len(head)]
     for row, by_tool in seconds.items():
         medians = [f"{statistics.median(by_tool[name]):.2f}" for name in (*peers, OURS)]
-        ratios = [f"{_ratio(by_tool, name):.1f}x" for name in peers]
+        ratios = [f"{ratio(by_tool, name):.1f}x" for name in peers]
         lines.append([row, *medians, *ratios])
     widths = [max(len(cells) for cells in column) for column in zip(*lines, strict=True)]
     return "\n".join(
@@ -125,7 +127,7 @@ def _table(seconds: Seconds, names: list[str]) -> str:
     )
 
 
-def _ratio(by_tool: dict[str, list[float]], peer: str) -> float:
+def ratio(by_tool: dict[str, list[float]], peer: str) -> float:
     """How much faster we are: the median over rounds, for runs that stood side by side."""
     pairs = zip(by_tool[peer], by_tool[OURS], strict=True)
     return statistics.median(theirs / ours for theirs, ours in pairs)
@@ -142,7 +144,7 @@ def _judged(seconds: Seconds, small: _Tree, large: _Tree) -> str:
     }
     lines = ["", f"Bars, against {S5CMD}:"]
     for row, bar in bars.items():
-        ratio = _ratio(seconds[row], S5CMD)
-        verdict = "met" if ratio >= bar else "MISSED"
-        lines.append(f"- {row}: at least {bar:.1f}x, is {ratio:.2f}x: {verdict}")
+        found = ratio(seconds[row], S5CMD)
+        verdict = "met" if found >= bar else "MISSED"
+        lines.append(f"- {row}: at least {bar:.1f}x, is {found:.2f}x: {verdict}")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,14 @@ _GRPC = 10_000
 
 
 class Seaweed:
-    """The server; a context manager. `address` gives a new, empty place in it at each call."""
+    """The server; a context manager. `address` gives a new, empty place in it at each call.
 
-    def __init__(self) -> None:
+    `host` is its own address; `within` goes before its command, to start it somewhere else.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", within: Sequence[str] = ()) -> None:
+        self._host = host
+        self._within = within
         self._folder = Path(tempfile.mkdtemp(prefix="seaweed-"))
         self._counter = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
@@ -83,16 +88,17 @@ class Seaweed:
         folder.mkdir()
         ports = _free_ports(len(_SERVICES))
         self._ports += ports
-        self.url = f"http://127.0.0.1:{ports[0]}"
+        self.url = f"http://{self._host}:{ports[0]}"
         flags = [f"-{name}={port}" for name, port in zip(_SERVICES, ports, strict=True)]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [
+                    *self._within,
                     _weed(),
                     "mini",
                     f"-dir={folder}",
-                    "-ip=127.0.0.1",
-                    "-ip.bind=127.0.0.1",
+                    f"-ip={self._host}",
+                    f"-ip.bind={self._host}",
                     "-admin.ui=false",
                     "-webdav=false",
                     "-master.telemetry=false",
