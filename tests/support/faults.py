@@ -83,6 +83,9 @@ class WatchedStore:
 
         return self._call("put_new", effect)
 
+    def keep(self, paths: Sequence[str]) -> None:
+        self._call("keep", lambda: self._inner.keep(paths))
+
     def copy(self, source: str, target: str) -> None:
         def effect() -> None:
             self._inner.copy(source, target)

@@ -121,8 +121,11 @@ class Snapshots:
     def _pause(self, stopping: Event) -> None:
         stopping.wait(self._pause_next)
 
-    def take(self) -> None:
-        """Store the workdir as it is now; `lost` tells what could not be."""
+    def take(self, *, last: bool = False) -> None:
+        """Store the workdir as it is now; `lost` tells what could not be.
+
+        `last`: nobody writes there any more.
+        """
         began = time.monotonic()
         self.lost = {}
         changed = self._writer.take(
@@ -131,6 +134,7 @@ class Snapshots:
             self._filters,
             skipped=self._skipped,
             first=self._log.flush,
+            last=last,
         )
         took = time.monotonic() - began
         self._pause_next = max(self._every if changed else _SCAN_EVERY, took * _SCAN_SHARE)

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -175,7 +176,7 @@ class _Attempt:
         sync.stop()
         self._snapshots.stop()
         if not self._notice.abandoned:
-            self._last_words(self._snapshots.take)
+            self._last_words(partial(self._snapshots.take, last=True))
         return self._with_lost(report)
 
     def _is_hopeless(self) -> bool:

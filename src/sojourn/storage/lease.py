@@ -88,7 +88,10 @@ class Leases:
     def report(self, report: Report) -> bool:
         """End an attempt; False if it was given up, or ended otherwise, before."""
         data = json.dumps(report.to_dict()).encode()
-        return self._store.put_new(layout.report_path(report.rank, report.attempt), data)
+        path = layout.report_path(report.rank, report.attempt)
+        won = self._store.put_new(path, data)
+        self._store.keep([path])
+        return won
 
     def _mark(self) -> bytes:
         return json.dumps({"machine": self._machine}).encode()

@@ -57,7 +57,7 @@ def _scan_folder(
             continue
         try:
             info = item.stat(follow_symlinks=False)
-            target = os.readlink(item) if stat.S_ISLNK(info.st_mode) else ""
+            target = _target(root, path) if stat.S_ISLNK(info.st_mode) else ""
         except FileNotFoundError:
             continue  # removed since it was listed
         except OSError as error:
@@ -73,6 +73,18 @@ def _scan_folder(
         else:
             found.append(entry)
     return found
+
+
+def _target(root: Path, path: str) -> str:
+    """Where a symlink leads. One that names a place below `root` by its whole path is told from
+    the symlink's own folder: elsewhere `root` has another path, or another content."""
+    link = os.path.join(root, path)
+    target = os.readlink(link)
+    if target.startswith("/") and ".." not in target.split("/"):
+        for top in (os.path.abspath(root), os.path.realpath(root)):
+            if target == top or target.startswith(f"{top}/"):
+                return os.path.relpath(target, os.path.dirname(f"{top}/{path}"))
+    return target
 
 
 def entry_of(path: str, info: os.stat_result, target: str = "") -> Entry | None:

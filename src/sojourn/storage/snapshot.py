@@ -11,6 +11,8 @@ So no sweeper can take away what another writer counts on, however late that one
 
 from __future__ import annotations
 
+import sys
+import time
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Conflict, NotFound, Transient
@@ -34,6 +36,7 @@ __all__ = ["SnapshotWriter", "newest"]
 _KEPT = 2  # the newest, and the one that a reader may still be at
 _WASTE = 4  # a pack of which less than a quarter is in use is packed anew
 _TINY_PACKS = 32  # and so are tiny packs when there are more than this
+_SETTLED = 45_000_000_000  # ns: after 35 s Linux has written what was mapped, and marks it anew
 
 
 def newest(store: Store, line: str) -> tuple[int, Manifest] | None:
@@ -66,6 +69,8 @@ class SnapshotWriter:
         self._number = 0
         self._pending: Manifest | None = None  # one on its way
         self._written: dict[int, frozenset[str]] = {}
+        self._young: set[str] = set()  # read so soon after their change that it may not be all
+        self._kept: set[str] = set()  # objects that outlast a power cut
         self._upload = Upload(store, layout.objects_prefix(line))
 
     def begin(self, start: Manifest, number: int = 0) -> None:
@@ -75,6 +80,8 @@ class SnapshotWriter:
         self._number = number
         self._pending = None
         self._written = {number: frozenset(start.objects)} if number else {}
+        self._young = set()
+        self._kept = set(start.objects)
         self._upload = Upload(self._store, layout.objects_prefix(self._line))
 
     def take(
@@ -87,10 +94,16 @@ class SnapshotWriter:
         skipped: Skipped,
         step: str = "Uploading",
         first: Callable[[], object] | None = None,
+        last: bool = False,
     ) -> bool:
         """Store the folder as it is now; False if it is as it was in the last snapshot.
 
-        `first` is called before a new snapshot comes into being.
+        `first` is called before a new snapshot comes into being. `last`: nobody writes there any
+        more.
+
+        A program that writes to a file by mapping it into its memory changes the file's times
+        only now and then. So what was read soon after its change is read once more, when it has
+        settled, or at the last.
 
         What keeps changing while it is read, or cannot be read, stays as it was in the snapshot
         before, if it was there, and `skipped` is told. If the store fails, the next call goes on
@@ -99,7 +112,8 @@ class SnapshotWriter:
         resumed = self._write_pending()
         self._bring_home(ctx)
         entries = self._scan(root, filters, ignore, skipped)
-        todo = [entry for entry in entries.values() if not self._known(entry, entries)]
+        settled = sys.maxsize if last else time.time_ns() - _SETTLED
+        todo = [entry for entry in entries.values() if not self._known(entry, entries, settled)]
         if self._begun and not todo and _same(entries, self._last.entries):
             self._last.entries = entries  # for their inodes
             return resumed
@@ -150,8 +164,11 @@ class SnapshotWriter:
             }
         return entries
 
-    def _known(self, entry: Entry, entries: dict[str, Entry]) -> bool:
-        """Whether no byte of this entry has to be read; completes it from the last snapshot."""
+    def _known(self, entry: Entry, entries: dict[str, Entry], settled: int) -> bool:
+        """Whether no byte of this entry has to be read; completes it from the last snapshot.
+
+        `settled`: what changed before this time has a time that can be trusted.
+        """
         if entry.kind != FILE or not entry.size:
             return True
         last = self._last.entries.get(entry.path)
@@ -161,6 +178,8 @@ class SnapshotWriter:
             entry.ctime,
             entry.inode,
         ):
+            return False
+        if entry.path in self._young and entry.ctime <= settled:
             return False
         entries[entry.path] = last if last.mode == entry.mode else last._replace(mode=entry.mode)
         return True
@@ -174,8 +193,14 @@ class SnapshotWriter:
             done += size
             ctx.progress(step, min(done, total), total)
 
+        began = time.time_ns()
         with Workers(ctx, self._workers) as workers:
-            return Reader(ctx, root, self._upload, workers).read(todo, progress)
+            readings = Reader(ctx, root, self._upload, workers).read(todo, progress)
+        self._young.difference_update(entry.path for entry in todo)
+        self._young.update(
+            path for path, entry in readings.entries.items() if began - entry.ctime < _SETTLED
+        )
+        return readings
 
     def _settle(self, readings: Readings, entries: dict[str, Entry], skipped: Skipped) -> None:
         entries.update(readings.entries)
@@ -207,7 +232,11 @@ class SnapshotWriter:
         if manifest is None:
             return False
         number = self._number + 1
-        won = self._store.put_new(layout.snapshot_path(self._line, number), encode(manifest))
+        path = layout.snapshot_path(self._line, number)
+        # Of a power cut, too, a snapshot is whole or not there.
+        self._store.keep([name for name in manifest.objects if name not in self._kept])
+        won = self._store.put_new(path, encode(manifest))
+        self._store.keep([path])
         self._pending = None
         if not won:
             raise Conflict(
@@ -218,6 +247,7 @@ class SnapshotWriter:
         self._begun = True
         self._number = number
         self._written[number] = frozenset(manifest.objects)
+        self._kept = set(manifest.objects)
         return True
 
     def _bring_home(self, ctx: Context) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import obstore
@@ -39,7 +40,15 @@ if TYPE_CHECKING:
 
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectInfo", "ObstoreStore", "Store", "StoreAddress", "open_store", "read_json"]
+__all__ = [
+    "ObjectInfo",
+    "ObstoreStore",
+    "Store",
+    "StoreAddress",
+    "keep_file",
+    "open_store",
+    "read_json",
+]
 
 _RETRY_FOR = timedelta(seconds=120)
 _REQUEST_TIMEOUT = "60s"
@@ -94,6 +103,10 @@ class Store(Protocol):
         True as well.
         """
 
+    def keep(self, paths: Sequence[str]) -> None:
+        """Make sure that these objects outlast a power cut; of a folder that is not a matter of
+        course. Absent: nothing to do."""
+
     def copy(self, source: str, target: str) -> None:
         """Copy within the store, without moving bytes over the wire. Absent: raises NotFound."""
 
@@ -125,7 +138,7 @@ def open_store(address: StoreAddress) -> Store:
         folder = Path(address.url.removeprefix("file://"))
         if not folder.is_dir():
             raise NotFound(f"There is no store: {folder} is not a folder")
-        return ObstoreStore(LocalStore(folder))
+        return ObstoreStore(LocalStore(folder), folder)
     options: dict[str, Any] = {
         "client_options": {"timeout": _REQUEST_TIMEOUT},
         "retry_config": {"retry_timeout": _RETRY_FOR},
@@ -139,8 +152,9 @@ def open_store(address: StoreAddress) -> Store:
 class ObstoreStore:
     """A store on obstore."""
 
-    def __init__(self, backend: ObjectStore) -> None:
+    def __init__(self, backend: ObjectStore, folder: Path | None = None) -> None:
         self._backend = backend
+        self._folder = folder
 
     def get(self, path: str) -> memoryview:
         with _translated(path):
@@ -189,6 +203,18 @@ class ObstoreStore:
                 return False
             return True
 
+    def keep(self, paths: Sequence[str]) -> None:
+        if self._folder is None:
+            return
+        folders: set[Path] = set()
+        for path in paths:
+            with _translated(path):
+                keep_file(self._folder / path)
+            folders.update(self._folder / parent for parent in PurePosixPath(path).parents)
+        for folder in folders:
+            with _translated(str(folder)):
+                keep_file(folder)
+
     def copy(self, source: str, target: str) -> None:
         with _translated(source):
             obstore.copy(self._backend, source, target)
@@ -226,6 +252,18 @@ class ObstoreStore:
                         obstore.delete(self._backend, path)
                 except NotFound:
                     continue
+
+
+def keep_file(path: Path) -> None:
+    """Have a file, or the names in a folder, written to the disk. Absent: nothing to do."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -33,6 +33,23 @@ def test_folders_come_before_what_is_in_them_in_a_stable_order(tmp_path: Path) -
     assert found == list(scan(tmp_path, NO_FILTERS, None, refuse))
 
 
+def test_symlinks_that_name_a_place_inside_by_its_whole_path_are_kept(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "d").mkdir(parents=True)
+    (tmp_path / "alias").symlink_to(root)
+    (root / "d/last.pt").symlink_to(root / "d/e5.pt")
+    (root / "d/up").symlink_to(root)
+    (root / "by-alias").symlink_to(tmp_path / "alias/d")
+    (root / "neighbour").symlink_to(f"{root}-2/x")
+    (root / "sly").symlink_to(f"{root}/d/../../x")
+    targets = {"d/last.pt": "e5.pt", "d/up": "..", "by-alias": "d"}
+    told = Told()
+    found = scan(tmp_path / "alias", NO_FILTERS, None, told)
+    links = {path: entry.target for path, entry in found.items() if entry.kind == LINK}
+    assert links == targets
+    assert set(told.paths) == {"neighbour", "sly"}
+
+
 def test_kinds_modes_and_times(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"12345")
     (tmp_path / "f").chmod(0o4750)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import threading
 from pathlib import Path
@@ -16,7 +17,7 @@ from sojourn.storage import layout
 from sojourn.storage.manifest import Manifest
 from sojourn.storage.pull import newest_of_rank
 from sojourn.storage.snapshot import SnapshotWriter, newest
-from sojourn.storage.store import Buffer, Store
+from sojourn.storage.store import Buffer, Store, StoreAddress, open_store
 from tests.support.faults import WatchedStore, memory_store
 from tests.support.snapshots import (
     NO_FILTERS,
@@ -233,6 +234,45 @@ def test_a_file_replaced_by_another_of_the_same_size_and_time_is_noticed(
     restored.mkdir()
     restore(store, whole(store), restored)
     assert (restored / "a").read_bytes() == b"two"
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    path.write_bytes(bytes(4096))
+    with path.open("r+b") as file:
+        return mmap.mmap(file.fileno(), 4096)
+
+
+def test_what_was_written_through_a_mapping_is_in_the_last_snapshot(
+    store: WatchedStore, root: Path
+) -> None:
+    by = writer(store)
+    with _mapped(root / "array") as memory:
+        memory[:5] = b"first"
+        take(by, root)
+        before = (root / "array").stat()
+        memory[:5] = b"final"
+        after = (root / "array").stat()
+    assert (before.st_mtime_ns, before.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns)
+    assert not take(by, root)
+    assert by.take(Context(), root, NO_FILTERS, skipped=refuse, last=True)
+    root.with_name("back").mkdir()
+    restore(store, whole(store), root.with_name("back"))
+    assert (root.with_name("back") / "array").read_bytes()[:5] == b"final"
+
+
+def test_what_was_read_young_is_read_once_more_when_it_has_settled(
+    store: WatchedStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by = writer(store)
+    with _mapped(root / "array") as memory:
+        memory[:5] = b"first"
+        take(by, root)
+        memory[:5] = b"final"
+    monkeypatch.setattr("sojourn.storage.snapshot._SETTLED", 0)
+    assert take(by, root)
+    calls = len(store.calls)
+    assert not take(by, root)
+    assert len(store.calls) == calls
 
 
 def test_excluded_and_ignored_files_are_left_out(store: WatchedStore, root: Path) -> None:
@@ -473,3 +513,30 @@ def test_a_put_that_takes_its_time_sees_the_bytes_of_the_scan(
     slow = Slow(store)
     take(writer(slow), root)
     whole(slow)
+
+
+def test_objects_are_on_the_disk_before_the_manifest_that_needs_them(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    store = open_store(StoreAddress(f"file://{folder}"))
+    (root / "small").write_bytes(b"x")
+    (root / "large").write_bytes(os.urandom(5000))
+    kept: list[set[str]] = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        manifests = {item.path for item in store.list(layout.snapshots_prefix(line_of()))}
+        if path.is_file():
+            kept.append({str(path.relative_to(folder))} | manifests)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    take(writer(store), root)
+    manifest = layout.snapshot_path(line_of(), 1)
+    objects = {frozenset({item.path}) for item in store.list(layout.objects_prefix(line_of()))}
+    assert objects
+    assert {frozenset(moment) for moment in kept[:-1]} == objects  # no manifest was there yet
+    assert kept[-1] == {manifest}
