@@ -354,9 +354,27 @@ def _anchored(task: Task) -> Task:
 
 
 def _ignore(task: Task, gitignore: bool) -> Ignore | None:
-    if not gitignore or not task.storage.workdir:
+    if not task.storage.workdir:
         return None
-    return engine.gitignore.GitIgnore(Path(task.storage.workdir))
+    workdir = Path(task.storage.workdir)
+    rules = engine.gitignore.GitIgnore(workdir) if gitignore else None
+    own = _own_folders(workdir)
+    if not own:
+        return rules
+
+    def ignore(path: str, *, folder: bool) -> bool:
+        return path in own or bool(rules and rules(path, folder=folder))
+
+    return ignore
+
+
+def _own_folders(workdir: Path) -> set[str]:
+    """What Sojourn keeps below this folder, if it is a home: tasks, with their secrets."""
+    from sojourn.clouds.local.folders import data_root, machines_root
+
+    roots = (data_root().parent, machines_root().parent)
+    paths = {os.path.relpath(os.path.realpath(root), os.path.realpath(workdir)) for root in roots}
+    return {path for path in paths if path != "." and not path.startswith("../") and path != ".."}
 
 
 def _means(text: str, id: TaskId) -> bool:

@@ -7,6 +7,8 @@ the last to come and the first to go.
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -19,7 +21,7 @@ from sojourn.core.task import Storage
 from sojourn.engine.check import check_storage, local_workdir
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sojourn.core.context import Context
@@ -133,13 +135,28 @@ def _make(
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
     # The upload may take long, and needs nothing but the store.
     upload = partial(_upload, ctx, data, launch, existed=existed)
-    together([upload, partial(_create_all, ctx, others)] if others else [upload])
+    try:
+        together([upload, partial(_create_all, ctx, others)] if others else [upload])
+    except NotFound:
+        _refuse_deleted(ctx, data, launch.id)
+        raise
     _create_one(ctx, scaler)
     with ctx.step("Starting machines"):
+        _refuse_deleted(ctx, data, launch.id)
         if existed:
             _ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
         else:
             cloud.scaler(launch.id).scale(ctx, launch.task.parallelism)
+
+
+def _refuse_deleted(ctx: Context, data: Data, id: TaskId) -> None:
+    """The upload may take long, and meanwhile somebody may delete what was there of it."""
+    try:
+        data.load(ctx)
+    except NotFound as error:
+        raise Conflict(
+            f"{id} was deleted while it was created", hint="Create it again if it should be there."
+        ) from error
 
 
 def _create_all(ctx: Context, resources: Sequence[Resource]) -> None:
@@ -274,11 +291,26 @@ def pull(
         )
     if not into:
         check_storage(task.storage)
-    with ctx.step("Downloading results"):
+    with ctx.step("Downloading results"), _writing_home(id, target):
         written = data.pull(ctx, output, target, task.filters())
     if not written and not data.holds(ctx, output):
         ctx.warn(f"There is nothing in {output!r}, which should come home")
     return written
+
+
+@contextmanager
+def _writing_home(id: TaskId, target: Path) -> Iterator[None]:
+    """Says what can be done where the results cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        path = str(error.filename or target)
+        if os.path.basename(path).startswith(".sojourn-"):  # a file that has not its name yet
+            path = os.path.dirname(path)
+        raise SojournError(
+            f"The results cannot be written to {path}: {error.strerror or error}",
+            hint=f"Allow it, or bring them elsewhere with: sojourn pull {id} --into FOLDER",
+        ) from error
 
 
 def amend(ctx: Context, cloud: Cloud, id: TaskId, output: str, exclude: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import NotFound, SojournError, Transient
+from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
 from sojourn.core.status import INCOMPLETE, State, Status, task_status
 from sojourn.engine.lifecycle import exists
@@ -107,6 +107,7 @@ class _Follower:
         self._data = cloud.data(id)
         self._cursor = self._data.cursor()
         self._watched = float("-inf")
+        self._warned = False
         self._ended: float | None = None
         self._seen: Status | None = None
         self._attempts: dict[int, int] = {}
@@ -115,7 +116,7 @@ class _Follower:
     def look(self, ctx: Context) -> Iterator[LogLine]:
         """New lines; changes of the state are emitted."""
         if time.monotonic() - self._watched > _WATCH_EVERY:
-            self._data.watch(ctx)
+            self._watch(ctx)
             self._watched = time.monotonic()
         try:
             now = status(ctx, self._cloud, self._id)
@@ -134,6 +135,15 @@ class _Follower:
             yield line
         self._tell(ctx, now)
         self.over = over
+
+    def _watch(self, ctx: Context) -> None:
+        """Without it lines come later, but they come: one may read who must not write."""
+        try:
+            self._data.watch(ctx)
+        except (AuthError, QuotaError) as error:
+            if not self._warned:
+                ctx.warn(f"New lines are shown some seconds late: {error.message}")
+            self._warned = True
 
     def _are_gone(self, ctx: Context) -> bool:
         """Whether the machines of a task that has ended are, or take too long to go."""

@@ -91,6 +91,16 @@ def test_who_breaks_off_after_another_joined_leaves_the_task_to_it(lab: Lab) -> 
     handle.delete()
 
 
+def test_what_is_deleted_while_it_is_created_is_gone_and_its_creator_is_told(lab: Lab) -> None:
+    def on_event(event: object) -> None:
+        if isinstance(event, StepStarted) and event.step == "Uploading workdir":
+            sojourn.get("short-lived").delete()
+
+    with pytest.raises(Conflict, match="was deleted while it was created"):
+        sojourn.create(lab.task(WAITING, name="short-lived"), on_event=on_event)
+    assert sojourn.list_tasks() == []
+
+
 def _is_scaler(method: Any) -> bool:
     return hasattr(method.__self__, "fleet")
 
