@@ -15,6 +15,7 @@ __all__ = ["environment_problems", "not_here", "resolve_environment"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GLOB = re.compile(r"(?=.*[*?\[])[A-Za-z0-9_*?\[\]!-]+")
+_LARGEST = 131_071  # bytes of NAME=VALUE that Linux hands to a program
 _FROM_LAUNCHER = ("CI", "CI_*", "GITHUB_*", "BITBUCKET_*", "CML_*", "REPO_TOKEN")
 
 
@@ -25,8 +26,15 @@ def environment_problems(environment: Mapping[str, str]) -> Iterator[Problem]:
         if not isinstance(name, str) or not isinstance(value, str):
             yield Problem(path, "names and values must be texts")
         elif _NAME.fullmatch(name):
+            size = len(f"{name}={value}".encode(errors="surrogateescape"))
             if "\0" in value:
                 yield Problem(path, "a value cannot contain a NUL character")
+            elif size > _LARGEST:
+                yield Problem(
+                    path,
+                    f"name and value have {size:,} bytes, and a script can be given "
+                    f"{_LARGEST:,} of each variable; put it into a file of the workdir",
+                )
         elif not _GLOB.fullmatch(name):
             yield Problem(
                 path, "a name has letters, digits and underscores, and does not start with a digit"

@@ -55,7 +55,7 @@ def test_the_user_may_set_what_is_inherited(world: World) -> None:
 
 
 def test_too_large_an_environment(world: World) -> None:
-    report = world.run("true", environment={"LARGE": "x" * 200_000})
+    report = world.run("true", environment={f"LARGE_{n}": "x" * 100_000 for n in range(64)})
     assert report.outcome is Outcome.FAILED
     assert report.reason == "the script cannot be run: its environment is too large"
 

@@ -120,3 +120,11 @@ def test_a_problem_a_variable_without_values() -> None:
 def test_what_should_be_imported_and_is_not_there_is_known() -> None:
     wanted = {"HOME": "", "ABSENT": "", "LANG": "", "AWS_*": "", "GCP_*": "", "GIVEN": "x"}
     assert not_here(wanted, LOCAL) == ["ABSENT", "GCP_*"]
+
+
+def test_values_that_no_program_can_be_given_are_refused() -> None:
+    fits = {"NAME": "x" * (131_071 - len("NAME="))}
+    assert list(environment_problems(fits)) == []
+    [problem] = environment_problems({"NAME": fits["NAME"] + "ä"})
+    assert problem.path == "environment.NAME"
+    assert "131,073 bytes" in problem.message
