@@ -79,7 +79,19 @@ def tasks_from(file: str | None, command: list[str], options: Mapping[str, Any])
         raise InvalidInput(
             "script", "give a script, a task.yaml, a main.tf, or a command after `--`"
         )
-    return [_with(task, given) for task in _read(Path(file))]
+    tasks = [_with(task, given) for task in _read(Path(file))]
+    _refuse_doubles(tasks)
+    return tasks
+
+
+def _refuse_doubles(tasks: list[Task]) -> None:
+    """A name makes an id: the second of two would only be noticed when the first runs."""
+    names = [task.name for task in tasks if task.name]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(
+                "name", f"{name!r} would be the name of several tasks; give each one of its own"
+            )
 
 
 def _script(command: list[str]) -> str:

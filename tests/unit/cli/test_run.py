@@ -133,6 +133,14 @@ def test_yaml_and_options_on_top_of_it(shell: Shell) -> None:
     assert sorted(shown.splitlines()) == ["[0] file option 2", "[1] file option 2"]
 
 
+def test_two_tasks_of_one_name_are_refused_before_the_first_runs(shell: Shell) -> None:
+    shell.file("main.tf", _HCL)
+    result = shell("run", "--name", "same", "main.tf")
+    assert result.returncode == 2
+    assert "name: 'same' would be the name of several tasks" in result.stderr
+    assert shell.tasks() == []
+
+
 def test_main_tf(shell: Shell) -> None:
     shell.file("main.tf", _HCL)
     result = shell("run", "--env", "A=option", "main.tf")
@@ -141,12 +149,21 @@ def test_main_tf(shell: Shell) -> None:
     assert shell.tasks() == []
 
 
-def test_tasks_that_were_started_are_told_when_another_fails(shell: Shell) -> None:
+def test_all_tasks_of_a_file_are_checked_before_the_first_is_made(shell: Shell) -> None:
     shell.file("main.tf", _HCL.replace('\\nexit 4"', '"\n  storage { workdir = "nowhere" }'))
     result = shell("run", "main.tf")
     assert result.returncode == 2
-    (task,) = shell.tasks()
-    assert f"Started as well, and going on: {task}" in result.stderr
+    assert "there is no folder" in result.stderr
+    assert shell.tasks() == []
+
+
+def test_tasks_that_were_started_are_told_when_another_fails(shell: Shell) -> None:
+    shell.ok("run", "--detach", "--name", "taken", "--", "sleep", "60")
+    shell.file("main.tf", _HCL.replace('\\nexit 4"', '"\n  name = "taken"'))
+    result = shell("run", "main.tf")
+    assert result.returncode == 1
+    (started,) = [id for id in shell.tasks() if "taken" not in id]  # noqa: A001
+    assert f"Started as well, and going on: {started}" in result.stderr
 
 
 def test_variables_are_imported(shell: Shell) -> None:

@@ -91,6 +91,8 @@ def create(
 def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, keep: bool) -> int:
     from sojourn import api
 
+    for task in tasks[1:]:  # the first is checked when it is created
+        api.check(task)
     handles: list[Handle] = []
     for task in tasks:
         try:
