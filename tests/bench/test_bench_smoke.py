@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,14 @@ _SERVER = (Path(sys.executable).parent / "weed").exists() or shutil.which("weed"
     [
         ("storage", ["200 x 10 KiB, up", "200 x 10 KiB, one file changed", "16 MiB, down"]),
         ("memory", ["16 MiB in one file", "1,000 empty files"]),
+        pytest.param(
+            "wire",
+            ["16 MiB at 5 Gbit/s, up", "16 MiB at 5 Gbit/s, down"],
+            marks=pytest.mark.skipif(
+                os.geteuid() != 0 or not shutil.which("tc"),
+                reason="making a wire takes root and iproute2",
+            ),
+        ),
         pytest.param(
             "terraform",
             ["terraform_data", "iterative_task"],
