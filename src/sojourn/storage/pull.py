@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage import layout
-from sojourn.storage.digest import digest_of
-from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, decode
+from sojourn.storage.digest import hasher
+from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, Part, decode
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from io import FileIO
 
     from sojourn.core.context import Context
     from sojourn.core.filters import Filters
@@ -37,6 +38,7 @@ _TRIES = 5
 _STEP = "Downloading results"
 _LINKS = 20  # symlinks followed to the output
 _NAME = 255  # the most bytes of a name
+_PIECE = 256 << 10  # bytes compared at once: what a manifest says of a length is not trusted
 
 
 def snapshots_of_rank(store: Store, rank: int) -> list[str]:
@@ -234,7 +236,7 @@ def _make_room(
             continue
         if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
             continue  # it stays as it is here
-        if not _untouched(entry, base) and not _is_there(target, info, entry):
+        if not _untouched(entry, base) and not _is_there(ctx, target, info, entry):
             if _worth_keeping(info, entry):
                 kept = _move_away(target)
                 ctx.warn(f"{target} was changed here after the task wrote it; kept as {kept.name}")
@@ -242,31 +244,43 @@ def _make_room(
     return todo
 
 
-def _is_there(target: Path, info: os.stat_result, entry: Entry) -> bool:
-    """Whether the local file is what comes; its attributes are set right on the way."""
+def _is_there(ctx: Context, target: Path, info: os.stat_result, entry: Entry) -> bool:
+    """Whether the local file is what comes; its attributes are set right on the way.
+
+    Its time says nothing: reproducible archives, for one, give every version the same.
+    """
     if entry.kind == LINK:
         return stat.S_ISLNK(info.st_mode) and os.readlink(target) == entry.target
     if entry.kind != FILE or not stat.S_ISREG(info.st_mode) or info.st_size != entry.size:
         return False
+    if not _same_bytes(ctx, target, entry):
+        return False
     if info.st_mtime_ns != entry.mtime:
-        if not _same_bytes(target, entry):
-            return False
         os.utime(target, ns=(entry.mtime, entry.mtime))
     if info.st_mode & 0o777 != entry.mode:
         os.chmod(target, entry.mode)
     return True
 
 
-def _same_bytes(target: Path, entry: Entry) -> bool:
-    with open(target, "rb") as file:
-        for part in entry.parts:
-            data = file.read(part.length)
-            if part.object:
-                if digest_of(data) != part.digest:
-                    return False
-            elif data != bytes(part.length):
-                return False
-    return True
+def _same_bytes(ctx: Context, target: Path, entry: Entry) -> bool:
+    try:
+        with open(target, "rb", buffering=0) as file:
+            return all(_same_part(ctx, file, part) for part in entry.parts)
+    except PermissionError:
+        return False  # a result may be one that its owner cannot read; it can be replaced
+
+
+def _same_part(ctx: Context, file: FileIO, part: Part) -> bool:
+    digest = hasher()
+    left = part.length
+    while left:
+        ctx.check()
+        piece = file.read(min(left, _PIECE))
+        if not piece or not (part.object or piece == bytes(len(piece))):
+            return False
+        digest.update(piece)
+        left -= len(piece)
+    return not part.object or digest.hexdigest() == part.digest
 
 
 def _worth_keeping(info: os.stat_result, entry: Entry) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sojourn.core.context import Context
-from sojourn.core.errors import IntegrityError, QuotaError, Transient
+from sojourn.core.errors import Cancelled, IntegrityError, QuotaError, Transient
 from sojourn.core.events import Event, Note, Warned
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
@@ -248,6 +248,65 @@ def test_the_same_content_with_another_time_and_mode_is_not_fetched_again(home: 
     assert home.pull() == []
     info = (home.into / "out/a").stat()
     assert (info.st_mtime_ns, info.st_mode & 0o777) == (NEW, 0o600)
+
+
+@pytest.mark.parametrize("size", [5, 1000], ids=["small", "large"])
+def test_another_content_of_the_same_size_and_time_comes_home(home: Home, size: int) -> None:
+    """As reproducible archives have it: each version has the same time."""
+    home.rank({"out": Dir(), "out/a": new(b"1" * size)})
+    home.pull()
+    home.update(0, {"out": Dir(), "out/a": new(b"1" * (size - 1) + b"2")})
+    assert home.pull() == ["out/a"]
+    assert home.files() == {"out/a": b"1" * (size - 1) + b"2"}
+    assert home.pull() == []
+
+
+@pytest.mark.parametrize("at", [0, 1023], ids=["begins", "ends"])
+def test_a_hole_is_not_what_a_file_with_something_in_it_holds(home: Home, at: int) -> None:
+    home.rank({"out": Dir(), "out/a": new(bytes(1024))})
+    home.pull()
+    assert home.pull() == []
+    with open(home.into / "out/a", "r+b") as file:
+        file.seek(at)
+        file.write(b"x")
+    os.utime(home.into / "out/a", ns=(NEW, NEW))
+    assert home.pull() == ["out/a"]
+    assert home.files() == {"out/a": bytes(1024)}
+
+
+def test_a_hole_of_any_size_takes_no_memory_to_compare(home: Home) -> None:
+    size = 1 << 40
+    home.ranks = 1
+    rows = [file_row("a", parts=[[-1, 0, size, ""]], size=size, mtime=NEW)]
+    home.store.put(layout.snapshot_path(line_of(), 1), raw_manifest(rows))
+    write_tree_at(home.into, {"a": File(b"mine", mtime=OLD)})
+    os.truncate(home.into / "a", size)
+    os.utime(home.into / "a", ns=(OLD, OLD))
+    assert home.pull(".") == ["a"]
+    assert (home.into / "a").stat().st_blocks == 0
+
+
+def test_a_result_that_its_owner_cannot_read_is_replaced(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a", 0o200)})
+    home.pull()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("sojourn.storage.pull.open", refuse, raising=False)  # as root can read it
+    assert home.pull() == ["out/a"]
+    assert home.warnings == []
+
+
+def test_comparing_can_be_interrupted(home: Home) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    home.pull()
+    ctx = Context()
+    ctx.cancel()
+    with pytest.raises(Cancelled):
+        pull(ctx, home.store, range(1), "out", home.into, NO_FILTERS)
 
 
 def test_a_newer_local_file_is_kept_beside(home: Home) -> None:
