@@ -1,8 +1,8 @@
 """Bringing results home: what the ranks wrote, joined, into a folder that is in use.
 
 None of it is lost. Where two ranks wrote different contents to one path, the lowest rank keeps the
-name and the others get `name.rankN`. Where a local file is newer than what comes, or something
-else is in the way, the local one is renamed to `name.local`.
+name and the others get `name.rankN`. Where a local file is newer than what comes, or is saved
+while it comes, or something else is in the way, the local one is renamed to `name.local`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import fcntl
 import os
 import posixpath
 import stat
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,8 +113,10 @@ def _pull(
         return []
     into.mkdir(parents=True, exist_ok=True)
     with _alone(ctx, into):
-        todo = _make_room(ctx, into, joined.entries, base)
-        Restorer(store, into).restore(ctx, todo, joined.objects, step=_STEP)
+        room = _Room(ctx, into)
+        todo = room.make(joined.entries, base)
+        restorer = Restorer(store, into, replacing=room.look_again)
+        restorer.restore(ctx, todo, joined.objects, step=_STEP)
     return [entry.path for entry in todo if entry.kind != FOLDER]
 
 
@@ -219,29 +222,62 @@ def _free(taken: Callable[[str], bool], path: str, suffix: str) -> str:
         number += 1
 
 
-def _make_room(
-    ctx: Context, into: Path, entries: dict[str, Entry], base: Mapping[str, Entry]
-) -> list[Entry]:
-    """What has to be written; moves away what is in the way.
+class _Room:
+    """Room for what comes: what is in the way is moved away, also if it gets there later.
 
-    A file that the task left as it was pushed is no result: what is here now, stays.
+    A download can take an hour, and the user goes on working meanwhile.
     """
-    todo = []
-    for entry in entries.values():
-        target = into / entry.path
+
+    def __init__(self, ctx: Context, into: Path) -> None:
+        self._ctx = ctx
+        self._into = into
+        self._given_up: dict[str, _Trace] = {}  # what may be replaced, by its path
+        self._turn = threading.Lock()  # two that look for a free name at once could find the same
+
+    def make(self, entries: dict[str, Entry], base: Mapping[str, Entry]) -> list[Entry]:
+        """What has to be written; moves away what is in the way.
+
+        A file that the task left as it was pushed is no result: what is here now, stays.
+        """
+        todo = []
+        for entry in entries.values():
+            target = self._into / entry.path
+            try:
+                info = os.lstat(target)
+            except FileNotFoundError:
+                todo.append(entry)
+                continue
+            if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
+                continue  # it stays as it is here
+            if not _untouched(entry, base) and not _is_there(self._ctx, target, info, entry):
+                if _worth_keeping(info, entry):
+                    self._keep(target, "was changed here after the task wrote it")
+                else:
+                    self._given_up[entry.path] = _trace(info)
+                todo.append(entry)
+        return todo
+
+    def look_again(self, path: str) -> None:
+        """Move away what was changed at this path, or appeared there, since room was made."""
+        target = self._into / path
         try:
-            info = os.lstat(target)
+            if self._given_up.get(path) != _trace(os.lstat(target)):
+                self._keep(target, "was changed here while the results came")
         except FileNotFoundError:
-            todo.append(entry)
-            continue
-        if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
-            continue  # it stays as it is here
-        if not _untouched(entry, base) and not _is_there(ctx, target, info, entry):
-            if _worth_keeping(info, entry):
-                kept = _move_away(target)
-                ctx.warn(f"{target} was changed here after the task wrote it; kept as {kept.name}")
-            todo.append(entry)
-    return todo
+            return
+
+    def _keep(self, target: Path, why: str) -> None:
+        with self._turn:
+            kept = _move_away(target)
+        self._ctx.warn(f"{target} {why}; kept as {kept.name}")
+
+
+_Trace = tuple[int, int, int, int]
+
+
+def _trace(info: os.stat_result) -> _Trace:
+    """What is another after every change of a file."""
+    return (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
 def _is_there(ctx: Context, target: Path, info: os.stat_result, entry: Entry) -> bool:

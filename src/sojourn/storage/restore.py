@@ -42,12 +42,24 @@ class _Piece(NamedTuple):
 
 
 class Restorer:
-    """Restores entries to a folder. Their paths must have been checked by `manifest.decode`."""
+    """Restores entries to a folder. Their paths must have been checked by `manifest.decode`.
 
-    def __init__(self, store: Store, root: Path, *, workers: int = 8) -> None:
+    `replacing` is told the path of each file and symlink right before it gets its name, and can
+    move away what is there by then. It is called by several threads at once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        root: Path,
+        *,
+        workers: int = 8,
+        replacing: Callable[[str], None] | None = None,
+    ) -> None:
         self._store = store
         self._root = os.fspath(root)
         self._workers = workers
+        self._replacing = replacing
         self._unfinished: set[str] = set()
         self._writing = threading.Semaphore(_WRITERS)
 
@@ -62,7 +74,7 @@ class Restorer:
         """Write all entries; returns them with the inodes and times they have here.
 
         `sizes` are those of the objects. What stands in the way of a file or symlink must have
-        been moved away before.
+        been moved away before, or by `replacing`.
         """
         todo = list(entries)
         total = sum(entry.size for entry in todo)
@@ -145,7 +157,7 @@ class Restorer:
                     self._finish(descriptor, entry)
                 finally:
                     os.close(descriptor)
-                os.replace(temporary, target)
+                self._give_name(temporary, entry)
             except BaseException:
                 _remove(temporary)
                 raise
@@ -166,7 +178,7 @@ class Restorer:
             left -= 1
             if not left:
                 self._finish(temporary, entry)
-                os.replace(temporary, target)
+                self._give_name(temporary, entry)
                 self._unfinished.remove(temporary)
 
         # Side by side in one file, writers would wait for each other in the kernel, spinning.
@@ -214,7 +226,12 @@ class Restorer:
         with _explained(target):
             _remove(temporary)
             os.symlink(entry.target, temporary)
-            os.replace(temporary, target)
+            self._give_name(temporary, entry)
+
+    def _give_name(self, temporary: str, entry: Entry) -> None:
+        if self._replacing:
+            self._replacing(entry.path)
+        os.replace(temporary, self._at(entry.path))
 
     def _finish(self, path: str | int, entry: Entry) -> None:
         os.chmod(path, entry.mode)

@@ -4,8 +4,9 @@ import fcntl
 import os
 import random
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from sojourn.core.events import Event, Note, Warned
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
 from sojourn.storage.pull import newest_of_rank, pull, snapshots_of_rank
+from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import Store
 from tests.support.disks import small_disk
@@ -24,6 +26,7 @@ from tests.support.faults import WatchedStore, memory_store
 from tests.support.manifests import file_row, folder_row, link_row, raw_manifest
 from tests.support.snapshots import NO_FILTERS, line_of, restore, take, writer
 from tests.support.trees import Dir, File, Link, Node, read_tree, trees, write_tree
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
 
@@ -335,6 +338,85 @@ def test_other_local_files_stay(home: Home) -> None:
     write_tree_at(home.into, {"out/mine": File(b"mine"), "else": File(b"else")})
     home.pull()
     assert home.files() == {"out/a": b"theirs", "out/mine": b"mine", "else": b"else"}
+
+
+Save = Callable[[Path], object]
+SAVES: dict[str, tuple[Node | None, Save]] = {
+    "appears": (None, lambda path: path.write_bytes(b"mine")),
+    "appears as a folder": (None, lambda path: write_tree_at(path, {"f": File(b"mine")})),
+    "appears as a symlink": (None, lambda path: path.symlink_to("mine")),
+    "is written to": (File(b"1234", mtime=OLD), lambda path: path.write_bytes(b"mine")),
+    "is replaced": (File(b"old", mtime=OLD), lambda path: replace_by(path, b"mine")),
+    "gets its old time back": (File(b"1234", mtime=OLD), lambda path: disguise(path, b"mine")),
+}
+
+
+def replace_by(path: Path, content: bytes) -> None:
+    (path.parent / "new").write_bytes(content)
+    (path.parent / "new").rename(path)
+
+
+def disguise(path: Path, content: bytes) -> None:
+    before = path.stat().st_ctime_ns
+
+    def saved() -> bool:
+        path.write_bytes(content)
+        os.utime(path, ns=(OLD, OLD))
+        return path.stat().st_ctime_ns != before  # its clock may not have ticked since it was made
+
+    until(saved)
+
+
+@pytest.mark.parametrize("remote", ["small", "large", "empty"])
+@pytest.mark.parametrize("save", SAVES.values(), ids=SAVES)
+def test_what_is_saved_here_while_the_results_come_is_kept(
+    home: Home, save: tuple[Node | None, Save], remote: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, save_as = save
+    content = {"small": b"theirs", "large": b"theirs" * 100, "empty": b""}[remote]
+    home.rank({"out": Dir(), "out/a": new(content), "out/l": Link("a")})
+    if before:
+        write_tree_at(home.into, {"out/a": before})
+    while_coming(monkeypatch, lambda: save_as(home.into / "out/a"))
+    home.pull()
+    assert (home.into / "out/a").read_bytes() == content
+    assert {b"mine", "mine"} & set(home.files().values())
+    (warning,) = home.warnings
+    assert "a.local" in warning
+    assert home.pull() == []
+
+
+def test_what_is_saved_in_the_place_of_a_symlink_that_comes_is_kept(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a"), "out/l": Link("a")})
+    while_coming(monkeypatch, lambda: (home.into / "out/l").write_bytes(b"mine"))
+    home.pull()
+    assert home.files() == {"out/a": b"a", "out/l": "a", "out/l.local": b"mine"}
+
+
+def test_what_is_removed_here_while_the_results_come_comes_all_the_same(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"theirs")})
+    write_tree_at(home.into, {"out/a": File(b"old", mtime=OLD)})
+    while_coming(monkeypatch, (home.into / "out/a").unlink)
+    home.pull()
+    assert home.files() == {"out/a": b"theirs"}
+    assert home.warnings == []
+
+
+def while_coming(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have something done after room was made, and before the first file is written."""
+    real = Restorer._files
+    acts = [act]  # the first time only
+
+    def files(self: Restorer, *args: Any) -> None:
+        while acts:
+            acts.pop()()
+        real(self, *args)
+
+    monkeypatch.setattr(Restorer, "_files", files)
 
 
 @pytest.mark.parametrize("remote", ["file", "folder", "link"])
