@@ -13,6 +13,7 @@ import os
 import posixpath
 import stat
 import threading
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from io import FileIO
 
     from sojourn.core.context import Context
@@ -40,6 +41,9 @@ _STEP = "Downloading results"
 _LINKS = 20  # symlinks followed to the output
 _NAME = 255  # the most bytes of a name
 _PIECE = 256 << 10  # bytes compared at once: what a manifest says of a length is not trusted
+
+_Base = Mapping[str, Entry]
+_Trace = tuple[int, int, int, int]
 
 
 def snapshots_of_rank(store: Store, rank: int) -> list[str]:
@@ -78,9 +82,10 @@ def pull(
     ctx: Context, store: Store, ranks: range, output: str, into: Path, filters: Filters
 ) -> list[str]:
     """Bring `output` of all ranks into `into`; returns the paths that were written."""
+    base = _pushed(ctx, store)
     for attempt in range(_TRIES):
         try:
-            return _pull(ctx, store, ranks, output, into, filters)
+            return _pull(ctx, store, base, ranks, output, into, filters)
         except NotFound:
             # A machine swept a snapshot while we read it; it has written a newer one.
             ctx.sleep(0.1 * 2**attempt)
@@ -97,14 +102,31 @@ def holds(store: Store, ranks: range, output: str) -> bool:
     return any(m is not None and (path == "." or path in m.entries) for m in manifests)
 
 
+def _pushed(ctx: Context, store: Store) -> _Base | None:
+    """What was pushed, which tells what is a result; None if it cannot be read any more."""
+    try:
+        found = newest(store, layout.WORKDIR)
+    except (IntegrityError, NotFound) as error:
+        ctx.warn(
+            f"{error.message}. So what was uploaded cannot be told from results: "
+            "all of it comes, and local files that differ are kept beside"
+        )
+        return None
+    return found[1].entries if found else {}
+
+
 def _pull(
-    ctx: Context, store: Store, ranks: range, output: str, into: Path, filters: Filters
+    ctx: Context,
+    store: Store,
+    base: _Base | None,
+    ranks: range,
+    output: str,
+    into: Path,
+    filters: Filters,
 ) -> list[str]:
-    pushed = newest(store, layout.WORKDIR)
-    base = pushed[1].entries if pushed else {}
     joined = _join(
         ctx,
-        base,
+        base or {},
         {rank: manifest for rank in ranks if (manifest := newest_of_rank(store, rank))},
         output,
         filters,
@@ -113,8 +135,8 @@ def _pull(
         return []
     into.mkdir(parents=True, exist_ok=True)
     with _alone(ctx, into):
-        room = _Room(ctx, into)
-        todo = room.make(joined.entries, base)
+        room = _Room(ctx, into, base)
+        todo = room.make(joined.entries)
         restorer = Restorer(store, into, replacing=room.look_again)
         restorer.restore(ctx, todo, joined.objects, step=_STEP)
     return [entry.path for entry in todo if entry.kind != FOLDER]
@@ -157,7 +179,7 @@ def _led_to(path: str, entries: Mapping[str, Entry]) -> str | None:
 
 def _join(
     ctx: Context,
-    base: Mapping[str, Entry],
+    base: _Base,
     manifests: dict[int, Manifest],
     output: str,
     filters: Filters,
@@ -189,7 +211,7 @@ def _join(
     return joined
 
 
-def _untouched(entry: Entry, base: Mapping[str, Entry]) -> bool:
+def _untouched(entry: Entry, base: _Base) -> bool:
     """Whether a rank left it as it was pushed; of a folder, what is in it would tell.
 
     The same bytes written once more have another time: they are a result.
@@ -228,13 +250,14 @@ class _Room:
     A download can take an hour, and the user goes on working meanwhile.
     """
 
-    def __init__(self, ctx: Context, into: Path) -> None:
+    def __init__(self, ctx: Context, into: Path, base: _Base | None) -> None:
         self._ctx = ctx
         self._into = into
+        self._base = base
         self._given_up: dict[str, _Trace] = {}  # what may be replaced, by its path
         self._turn = threading.Lock()  # two that look for a free name at once could find the same
 
-    def make(self, entries: dict[str, Entry], base: Mapping[str, Entry]) -> list[Entry]:
+    def make(self, entries: dict[str, Entry]) -> list[Entry]:
         """What has to be written; moves away what is in the way.
 
         A file that the task left as it was pushed is no result: what is here now, stays.
@@ -249,9 +272,12 @@ class _Room:
                 continue
             if entry.kind == FOLDER and stat.S_ISDIR(info.st_mode):
                 continue  # it stays as it is here
-            if not _untouched(entry, base) and not _is_there(self._ctx, target, info, entry):
+            untouched = _untouched(entry, self._base or {})
+            if not untouched and not _is_there(self._ctx, target, info, entry):
                 if _worth_keeping(info, entry):
                     self._keep(target, "was changed here after the task wrote it")
+                elif self._base is None:
+                    self._keep(target, "differs from what the task has")
                 else:
                     self._given_up[entry.path] = _trace(info)
                 todo.append(entry)
@@ -270,9 +296,6 @@ class _Room:
         with self._turn:
             kept = _move_away(target)
         self._ctx.warn(f"{target} {why}; kept as {kept.name}")
-
-
-_Trace = tuple[int, int, int, int]
 
 
 def _trace(info: os.stat_result) -> _Trace:

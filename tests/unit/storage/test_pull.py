@@ -484,6 +484,22 @@ def test_a_manifest_that_would_do_harm_writes_nothing(home: Home, rows: list[obj
     assert not os.path.lexists("/tmp/sojourn-escaped")
 
 
+@pytest.mark.parametrize("when", [OLD - 1, OLD, NEW + 1], ids=["older", "as old", "newer"])
+def test_a_damaged_manifest_of_what_was_pushed_does_not_hold_up_results(
+    home: Home, when: int
+) -> None:
+    home.push({"out": Dir(), "out/pushed": File(b"pushed", mtime=OLD)})
+    home.rank({"out": Dir(), "out/pushed": File(b"pushed", mtime=OLD), "out/a": new(b"a")})
+    home.rank({"out": Dir(), "out/pushed": new(b"changed")})
+    home.store.put(layout.snapshot_path(layout.WORKDIR, 2), b"damaged")
+    write_tree_at(home.into, {"out/pushed": File(b"mine", mtime=when)})
+    home.pull()
+    assert sorted(home.files().values()) == [b"a", b"changed", b"mine", b"pushed"]
+    assert "uploaded" in home.warnings[0]
+    assert "pushed.local" in home.warnings[-1]
+    assert home.pull() == []
+
+
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Home]:
     home = Home(tmp_path)
