@@ -83,12 +83,22 @@ def pull(
 ) -> list[str]:
     """Bring `output` of all ranks into `into`; returns the paths that were written."""
     base = _pushed(ctx, store)
+    newest_ones: list[list[str]] = []  # before each further try
     for attempt in range(_TRIES):
         try:
+            if attempt:
+                newest_ones.append([p for r in ranks for p in snapshots_of_rank(store, r)[:1]])
             return _pull(ctx, store, base, ranks, output, into, filters)
-        except NotFound:
+        except NotFound as error:
             # A machine swept a snapshot while we read it; it has written a newer one.
+            missing = error.message
             ctx.sleep(0.1 * 2**attempt)
+    if newest_ones and newest_ones[0] == newest_ones[-1]:
+        # No fallback to a snapshot before: whoever deletes would lose what is whole of this one.
+        raise IntegrityError(
+            f"{missing}, and the results need it",
+            hint="Pull other parts of the workdir (--output) to bring home what does not need it.",
+        )
     raise Transient(
         "The results changed too fast to be read as a whole",
         hint="Try again, or after the script has ended.",

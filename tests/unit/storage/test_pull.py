@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import random
 import threading
@@ -580,16 +581,37 @@ def test_a_snapshot_swept_while_it_is_read_is_given_up_for_the_next(home: Home) 
     assert home.files() == {"out/a": b"2" * 300}
 
 
-def test_a_snapshot_that_stays_incomplete_is_transient(
+def test_an_object_that_is_gone_is_named_and_the_rest_can_be_had(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home.rank({"out": Dir(), "out/a": new(b"1" * 300)})
+    tree: dict[str, Node] = {"out": Dir(), "out/a": new(b"1" * 200), "out/b": new(b"2" * 200)}
+    home.rank(tree)
     monkeypatch.setattr(Context, "sleep", lambda self, seconds: None)
     manifest = newest_of_rank(home.store, 0)
     assert manifest is not None
-    home.store.delete(list(manifest.objects))
-    with pytest.raises(Transient):
+    gone = manifest.entries["out/b"].parts[0].object
+    home.store.delete([gone])
+    with pytest.raises(IntegrityError, match=gone):
         home.pull()
+    home.pull("out/a")
+    assert home.files() == {"out/a": b"1" * 200}
+
+
+def test_snapshots_that_are_swept_at_each_try_are_transient(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.ranks = 1
+    numbers = itertools.count(1)
+
+    def write(*_: object) -> None:
+        # Its object is not there: a sweep took it.
+        path = layout.snapshot_path(line_of(), next(numbers))
+        home.store.put(path, raw_manifest([file_row("a")]))
+
+    write()
+    monkeypatch.setattr(Context, "sleep", write)
+    with pytest.raises(Transient):
+        home.pull(".")
 
 
 def test_the_newest_attempt_counts_whatever_the_numbers_of_its_snapshots(tmp_path: Path) -> None:
