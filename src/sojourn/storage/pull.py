@@ -23,7 +23,7 @@ from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage import layout
 from sojourn.storage.digest import hasher
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, Part, decode
-from sojourn.storage.restore import Restorer
+from sojourn.storage.restore import Restorer, explained
 from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _STEP = "Downloading results"
 _LINKS = 20  # symlinks followed to the output
 _NAME = 255  # the most bytes of a name
 _PIECE = 256 << 10  # bytes compared at once: what a manifest says of a length is not trusted
+_FEW = 64  # files and folders that are flushed one by one
 
 _Base = Mapping[str, Entry]
 _Trace = tuple[int, int, int, int]
@@ -143,12 +144,16 @@ def _pull(
     )
     if not joined.entries:
         return []
+    above = {folder.parent for folder in (into, *into.parents) if not folder.exists()}
     into.mkdir(parents=True, exist_ok=True)
     with _alone(ctx, into):
         room = _Room(ctx, into, base)
         todo = room.make(joined.entries)
         restorer = Restorer(store, into, replacing=room.look_again)
         restorer.restore(ctx, todo, joined.objects, step=_STEP)
+        # What was here already as well: who wrote it may have been killed before this.
+        results = [e for e in joined.entries.values() if not _untouched(e, base or {})]
+        _bring_to_disk(into, [*results, *todo], above)
     return [entry.path for entry in todo if entry.kind != FOLDER]
 
 
@@ -363,6 +368,36 @@ def _move_away(target: Path) -> Path:
     kept = Path(_free(os.path.lexists, os.fspath(target), ".local"))
     os.rename(target, kept)
     return kept
+
+
+def _bring_to_disk(into: Path, entries: list[Entry], above: set[Path]) -> None:
+    """Have it outlive a power cut: the store that it came from may be deleted next.
+
+    `above`: folders in which folders were made to put it into.
+    """
+    if len({entry.path for entry in entries}) > _FEW:
+        os.sync()  # the disk is told of all at once
+        return
+    files = {into / entry.path for entry in entries if entry.kind == FILE}
+    folders = above | {(into / entry.path).parent for entry in entries}
+    folders |= {into / entry.path for entry in entries if entry.kind == FOLDER}
+    try:
+        for path in [*files, *folders]:
+            with explained(os.fspath(path)):
+                _flush(path)
+    except OSError as error:
+        if error.errno == errno.EIO:
+            raise
+        os.sync()  # one that may not be opened, or a file system that cannot do it singly
+
+
+def _flush(path: Path) -> None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # whatever it is by now
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.storage.store import Store
 
-__all__ = ["Restorer"]
+__all__ = ["Restorer", "explained"]
 
 _WRITERS = 4  # of small files at once: more would only fight for the interpreter's lock
 _WHOLE = 4  # fetch a whole pack if more than a quarter of it is needed
@@ -149,7 +149,7 @@ class Restorer:
     def _write_small(self, entry: Entry, content: bytes | memoryview) -> None:
         target = self._at(entry.path)
         temporary = temporary_name(target)
-        with _explained(target):
+        with explained(target):
             try:
                 descriptor = _create(temporary)
                 try:
@@ -167,7 +167,7 @@ class Restorer:
         target = self._at(entry.path)
         temporary = temporary_name(target)
         self._unfinished.add(temporary)
-        with _explained(target):
+        with explained(target):
             os.close(_create(temporary))
             os.truncate(temporary, entry.size)
         left = len(entry.parts)
@@ -194,7 +194,7 @@ class Restorer:
             return part.length
         digest = hasher()
         at = -part.offset  # where the piece lies, seen from the beginning of the part
-        with _explained(target), open(target, "r+b", buffering=0) as file:
+        with explained(target), open(target, "r+b", buffering=0) as file:
             for piece in self._store.stream(part.object):
                 content = piece[max(0, -at) : max(0, part.length - at)]
                 digest.update(content)
@@ -208,7 +208,7 @@ class Restorer:
     def _make_folder(self, path: str) -> None:
         target = self._at(path)
         try:
-            with _explained(target):
+            with explained(target):
                 os.mkdir(target, 0o700)
         except FileExistsError:
             info = os.lstat(target)
@@ -223,7 +223,7 @@ class Restorer:
     def _make_link(self, entry: Entry) -> None:
         target = self._at(entry.path)
         temporary = temporary_name(target)
-        with _explained(target):
+        with explained(target):
             _remove(temporary)
             os.symlink(entry.target, temporary)
             self._give_name(temporary, entry)
@@ -289,7 +289,7 @@ def _remove(path: str) -> None:
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
+def explained(path: str) -> Iterator[None]:
     """Turns a full disk into an error that says so."""
     try:
         yield

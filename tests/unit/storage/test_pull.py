@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import os
@@ -751,6 +752,96 @@ def test_each_rank_is_asked_where_its_own_output_leads(home: Home) -> None:
         home.rank({"out": Link(f"r{number}"), f"r{number}": Dir(), f"r{number}/f": new(b"1")})
     home.pull()
     assert home.files() == {"out": "r0", "out.rank1": "r1", "r0/f": b"1", "r1/f": b"1"}
+
+
+class Disk:
+    """What was flushed: paths by their inodes, and how often all of it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.inodes: set[int] = set()
+        self.syncs = 0
+        self.error = 0
+        monkeypatch.setattr(os, "fsync", self._fsync)
+        monkeypatch.setattr(os, "sync", self._sync)
+
+    def has(self, *paths: Path) -> bool:
+        return all(os.lstat(path).st_ino in self.inodes for path in paths)
+
+    def _fsync(self, descriptor: int) -> None:
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
+        self.inodes.add(os.fstat(descriptor).st_ino)
+
+    def _sync(self) -> None:
+        self.syncs += 1
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+def test_results_are_on_the_disk_when_they_are_home(home: Home, disk: Disk) -> None:
+    home.rank(
+        {
+            "out": Dir(),
+            "out/a": new(b"small"),
+            "out/b": new(b"large" * 100),
+            "out/l": Link("a"),
+            "out/empty": Dir(),
+        }
+    )
+    home.into = home.into / "new" / "folder"
+    home.pull()
+    out = home.into / "out"
+    assert disk.has(out / "a", out / "b", out, out / "empty")
+    assert disk.has(home.into, home.into.parent, home.into.parent.parent, home.into.parents[2])
+    assert disk.syncs == 0
+
+
+def test_many_results_go_to_the_disk_at_once(home: Home, disk: Disk) -> None:
+    home.rank({"out": Dir()} | {f"out/{number}": new(b"1") for number in range(100)})
+    home.pull()
+    assert (disk.inodes, disk.syncs) == (set(), 1)
+
+
+def test_what_a_killed_pull_has_written_goes_to_the_disk_as_well(home: Home, disk: Disk) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    home.pull()
+    disk.inodes.clear()
+    assert home.pull() == []
+    assert disk.has(home.into / "out/a", home.into / "out")
+
+
+def test_what_is_no_result_is_left_to_the_system(home: Home, disk: Disk) -> None:
+    home.push({"out": Dir(), "out/a": File(b"pushed")})
+    home.rank({"out": Dir(), "out/a": File(b"pushed"), "out/b": new(b"b")})
+    write_tree_at(home.into, {"out/a": File(b"mine")})
+    home.pull()
+    assert disk.has(home.into / "out/b")
+    assert not disk.has(home.into / "out/a")
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(errno.EIO, OSError), (errno.ENOSPC, QuotaError)], ids=["I/O", "full"]
+)
+def test_a_disk_that_does_not_take_results_is_told(
+    home: Home, disk: Disk, number: int, raised: type[Exception]
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    disk.error = number
+    with pytest.raises(raised):
+        home.pull()
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EACCES])
+def test_a_file_that_cannot_be_flushed_singly_is_flushed_with_all(
+    home: Home, disk: Disk, number: int
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    disk.error = number
+    assert home.pull() == ["out/a"]
+    assert disk.syncs == 1
 
 
 random_trees = trees(small=64, chunk=256, at_most=6)
