@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.storage.store import Store
 
-__all__ = ["Restorer"]
+__all__ = ["Restorer", "explained"]
 
 _WRITERS = 4  # of small files at once: more would only fight for the interpreter's lock
 _WHOLE = 4  # fetch a whole pack if more than a quarter of it is needed
@@ -42,12 +42,24 @@ class _Piece(NamedTuple):
 
 
 class Restorer:
-    """Restores entries to a folder. Their paths must have been checked by `manifest.decode`."""
+    """Restores entries to a folder. Their paths must have been checked by `manifest.decode`.
 
-    def __init__(self, store: Store, root: Path, *, workers: int = 8) -> None:
+    `replacing` is told the path of each file and symlink right before it gets its name, and can
+    move away what is there by then. It is called by several threads at once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        root: Path,
+        *,
+        workers: int = 8,
+        replacing: Callable[[str], None] | None = None,
+    ) -> None:
         self._store = store
         self._root = os.fspath(root)
         self._workers = workers
+        self._replacing = replacing
         self._unfinished: set[str] = set()
         self._writing = threading.Semaphore(_WRITERS)
 
@@ -62,7 +74,7 @@ class Restorer:
         """Write all entries; returns them with the inodes and times they have here.
 
         `sizes` are those of the objects. What stands in the way of a file or symlink must have
-        been moved away before.
+        been moved away before, or by `replacing`.
         """
         todo = list(entries)
         total = sum(entry.size for entry in todo)
@@ -137,7 +149,7 @@ class Restorer:
     def _write_small(self, entry: Entry, content: bytes | memoryview) -> None:
         target = self._at(entry.path)
         temporary = temporary_name(target)
-        with _explained(target):
+        with explained(target):
             try:
                 descriptor = _create(temporary)
                 try:
@@ -145,7 +157,7 @@ class Restorer:
                     self._finish(descriptor, entry)
                 finally:
                     os.close(descriptor)
-                os.replace(temporary, target)
+                self._give_name(temporary, entry)
             except BaseException:
                 _remove(temporary)
                 raise
@@ -155,7 +167,7 @@ class Restorer:
         target = self._at(entry.path)
         temporary = temporary_name(target)
         self._unfinished.add(temporary)
-        with _explained(target):
+        with explained(target):
             os.close(_create(temporary))
             os.truncate(temporary, entry.size)
         left = len(entry.parts)
@@ -166,7 +178,7 @@ class Restorer:
             left -= 1
             if not left:
                 self._finish(temporary, entry)
-                os.replace(temporary, target)
+                self._give_name(temporary, entry)
                 self._unfinished.remove(temporary)
 
         # Side by side in one file, writers would wait for each other in the kernel, spinning.
@@ -182,7 +194,7 @@ class Restorer:
             return part.length
         digest = hasher()
         at = -part.offset  # where the piece lies, seen from the beginning of the part
-        with _explained(target), open(target, "r+b", buffering=0) as file:
+        with explained(target), open(target, "r+b", buffering=0) as file:
             for piece in self._store.stream(part.object):
                 content = piece[max(0, -at) : max(0, part.length - at)]
                 digest.update(content)
@@ -196,7 +208,7 @@ class Restorer:
     def _make_folder(self, path: str) -> None:
         target = self._at(path)
         try:
-            with _explained(target):
+            with explained(target):
                 os.mkdir(target, 0o700)
         except FileExistsError:
             info = os.lstat(target)
@@ -211,10 +223,15 @@ class Restorer:
     def _make_link(self, entry: Entry) -> None:
         target = self._at(entry.path)
         temporary = temporary_name(target)
-        with _explained(target):
+        with explained(target):
             _remove(temporary)
             os.symlink(entry.target, temporary)
-            os.replace(temporary, target)
+            self._give_name(temporary, entry)
+
+    def _give_name(self, temporary: str, entry: Entry) -> None:
+        if self._replacing:
+            self._replacing(entry.path)
+        os.replace(temporary, self._at(entry.path))
 
     def _finish(self, path: str | int, entry: Entry) -> None:
         os.chmod(path, entry.mode)
@@ -272,7 +289,7 @@ def _remove(path: str) -> None:
 
 
 @contextmanager
-def _explained(path: str) -> Iterator[None]:
+def explained(path: str) -> Iterator[None]:
     """Turns a full disk into an error that says so."""
     try:
         yield

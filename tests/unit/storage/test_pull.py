@@ -1,22 +1,26 @@
 from __future__ import annotations
 
+import errno
 import fcntl
+import itertools
 import os
 import random
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sojourn.core.context import Context
-from sojourn.core.errors import IntegrityError, QuotaError, Transient
+from sojourn.core.errors import Cancelled, IntegrityError, QuotaError, Transient
 from sojourn.core.events import Event, Note, Warned
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
 from sojourn.storage.pull import newest_of_rank, pull, snapshots_of_rank
+from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import Store
 from tests.support.disks import small_disk
@@ -24,6 +28,7 @@ from tests.support.faults import WatchedStore, memory_store
 from tests.support.manifests import file_row, folder_row, link_row, raw_manifest
 from tests.support.snapshots import NO_FILTERS, line_of, restore, take, writer
 from tests.support.trees import Dir, File, Link, Node, read_tree, trees, write_tree
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
 
@@ -250,6 +255,65 @@ def test_the_same_content_with_another_time_and_mode_is_not_fetched_again(home: 
     assert (info.st_mtime_ns, info.st_mode & 0o777) == (NEW, 0o600)
 
 
+@pytest.mark.parametrize("size", [5, 1000], ids=["small", "large"])
+def test_another_content_of_the_same_size_and_time_comes_home(home: Home, size: int) -> None:
+    """As reproducible archives have it: each version has the same time."""
+    home.rank({"out": Dir(), "out/a": new(b"1" * size)})
+    home.pull()
+    home.update(0, {"out": Dir(), "out/a": new(b"1" * (size - 1) + b"2")})
+    assert home.pull() == ["out/a"]
+    assert home.files() == {"out/a": b"1" * (size - 1) + b"2"}
+    assert home.pull() == []
+
+
+@pytest.mark.parametrize("at", [0, 1023], ids=["begins", "ends"])
+def test_a_hole_is_not_what_a_file_with_something_in_it_holds(home: Home, at: int) -> None:
+    home.rank({"out": Dir(), "out/a": new(bytes(1024))})
+    home.pull()
+    assert home.pull() == []
+    with open(home.into / "out/a", "r+b") as file:
+        file.seek(at)
+        file.write(b"x")
+    os.utime(home.into / "out/a", ns=(NEW, NEW))
+    assert home.pull() == ["out/a"]
+    assert home.files() == {"out/a": bytes(1024)}
+
+
+def test_a_hole_of_any_size_takes_no_memory_to_compare(home: Home) -> None:
+    size = 1 << 40
+    home.ranks = 1
+    rows = [file_row("a", parts=[[-1, 0, size, ""]], size=size, mtime=NEW)]
+    home.store.put(layout.snapshot_path(line_of(), 1), raw_manifest(rows))
+    write_tree_at(home.into, {"a": File(b"mine", mtime=OLD)})
+    os.truncate(home.into / "a", size)
+    os.utime(home.into / "a", ns=(OLD, OLD))
+    assert home.pull(".") == ["a"]
+    assert (home.into / "a").stat().st_blocks == 0
+
+
+def test_a_result_that_its_owner_cannot_read_is_replaced(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a", 0o200)})
+    home.pull()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("sojourn.storage.pull.open", refuse, raising=False)  # as root can read it
+    assert home.pull() == ["out/a"]
+    assert home.warnings == []
+
+
+def test_comparing_can_be_interrupted(home: Home) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    home.pull()
+    ctx = Context()
+    ctx.cancel()
+    with pytest.raises(Cancelled):
+        pull(ctx, home.store, range(1), "out", home.into, NO_FILTERS)
+
+
 def test_a_newer_local_file_is_kept_beside(home: Home) -> None:
     home.rank({"out": Dir(), "out/a": new(b"theirs")})
     for number in range(3):
@@ -276,6 +340,85 @@ def test_other_local_files_stay(home: Home) -> None:
     write_tree_at(home.into, {"out/mine": File(b"mine"), "else": File(b"else")})
     home.pull()
     assert home.files() == {"out/a": b"theirs", "out/mine": b"mine", "else": b"else"}
+
+
+Save = Callable[[Path], object]
+SAVES: dict[str, tuple[Node | None, Save]] = {
+    "appears": (None, lambda path: path.write_bytes(b"mine")),
+    "appears as a folder": (None, lambda path: write_tree_at(path, {"f": File(b"mine")})),
+    "appears as a symlink": (None, lambda path: path.symlink_to("mine")),
+    "is written to": (File(b"1234", mtime=OLD), lambda path: path.write_bytes(b"mine")),
+    "is replaced": (File(b"old", mtime=OLD), lambda path: replace_by(path, b"mine")),
+    "gets its old time back": (File(b"1234", mtime=OLD), lambda path: disguise(path, b"mine")),
+}
+
+
+def replace_by(path: Path, content: bytes) -> None:
+    (path.parent / "new").write_bytes(content)
+    (path.parent / "new").rename(path)
+
+
+def disguise(path: Path, content: bytes) -> None:
+    before = path.stat().st_ctime_ns
+
+    def saved() -> bool:
+        path.write_bytes(content)
+        os.utime(path, ns=(OLD, OLD))
+        return path.stat().st_ctime_ns != before  # its clock may not have ticked since it was made
+
+    until(saved)
+
+
+@pytest.mark.parametrize("remote", ["small", "large", "empty"])
+@pytest.mark.parametrize("save", SAVES.values(), ids=SAVES)
+def test_what_is_saved_here_while_the_results_come_is_kept(
+    home: Home, save: tuple[Node | None, Save], remote: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, save_as = save
+    content = {"small": b"theirs", "large": b"theirs" * 100, "empty": b""}[remote]
+    home.rank({"out": Dir(), "out/a": new(content), "out/l": Link("a")})
+    if before:
+        write_tree_at(home.into, {"out/a": before})
+    while_coming(monkeypatch, lambda: save_as(home.into / "out/a"))
+    home.pull()
+    assert (home.into / "out/a").read_bytes() == content
+    assert {b"mine", "mine"} & set(home.files().values())
+    (warning,) = home.warnings
+    assert "a.local" in warning
+    assert home.pull() == []
+
+
+def test_what_is_saved_in_the_place_of_a_symlink_that_comes_is_kept(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a"), "out/l": Link("a")})
+    while_coming(monkeypatch, lambda: (home.into / "out/l").write_bytes(b"mine"))
+    home.pull()
+    assert home.files() == {"out/a": b"a", "out/l": "a", "out/l.local": b"mine"}
+
+
+def test_what_is_removed_here_while_the_results_come_comes_all_the_same(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"theirs")})
+    write_tree_at(home.into, {"out/a": File(b"old", mtime=OLD)})
+    while_coming(monkeypatch, (home.into / "out/a").unlink)
+    home.pull()
+    assert home.files() == {"out/a": b"theirs"}
+    assert home.warnings == []
+
+
+def while_coming(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have something done after room was made, and before the first file is written."""
+    real = Restorer._files
+    acts = [act]  # the first time only
+
+    def files(self: Restorer, *args: Any) -> None:
+        while acts:
+            acts.pop()()
+        real(self, *args)
+
+    monkeypatch.setattr(Restorer, "_files", files)
 
 
 @pytest.mark.parametrize("remote", ["file", "folder", "link"])
@@ -341,6 +484,22 @@ def test_a_manifest_that_would_do_harm_writes_nothing(home: Home, rows: list[obj
         home.pull(".")
     assert read_tree(home.into.parent) == before
     assert not os.path.lexists("/tmp/sojourn-escaped")
+
+
+@pytest.mark.parametrize("when", [OLD - 1, OLD, NEW + 1], ids=["older", "as old", "newer"])
+def test_a_damaged_manifest_of_what_was_pushed_does_not_hold_up_results(
+    home: Home, when: int
+) -> None:
+    home.push({"out": Dir(), "out/pushed": File(b"pushed", mtime=OLD)})
+    home.rank({"out": Dir(), "out/pushed": File(b"pushed", mtime=OLD), "out/a": new(b"a")})
+    home.rank({"out": Dir(), "out/pushed": new(b"changed")})
+    home.store.put(layout.snapshot_path(layout.WORKDIR, 2), b"damaged")
+    write_tree_at(home.into, {"out/pushed": File(b"mine", mtime=when)})
+    home.pull()
+    assert sorted(home.files().values()) == [b"a", b"changed", b"mine", b"pushed"]
+    assert "uploaded" in home.warnings[0]
+    assert "pushed.local" in home.warnings[-1]
+    assert home.pull() == []
 
 
 @pytest.fixture
@@ -423,16 +582,37 @@ def test_a_snapshot_swept_while_it_is_read_is_given_up_for_the_next(home: Home) 
     assert home.files() == {"out/a": b"2" * 300}
 
 
-def test_a_snapshot_that_stays_incomplete_is_transient(
+def test_an_object_that_is_gone_is_named_and_the_rest_can_be_had(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home.rank({"out": Dir(), "out/a": new(b"1" * 300)})
+    tree: dict[str, Node] = {"out": Dir(), "out/a": new(b"1" * 200), "out/b": new(b"2" * 200)}
+    home.rank(tree)
     monkeypatch.setattr(Context, "sleep", lambda self, seconds: None)
     manifest = newest_of_rank(home.store, 0)
     assert manifest is not None
-    home.store.delete(list(manifest.objects))
-    with pytest.raises(Transient):
+    gone = manifest.entries["out/b"].parts[0].object
+    home.store.delete([gone])
+    with pytest.raises(IntegrityError, match=gone):
         home.pull()
+    home.pull("out/a")
+    assert home.files() == {"out/a": b"1" * 200}
+
+
+def test_snapshots_that_are_swept_at_each_try_are_transient(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.ranks = 1
+    numbers = itertools.count(1)
+
+    def write(*_: object) -> None:
+        # Its object is not there: a sweep took it.
+        path = layout.snapshot_path(line_of(), next(numbers))
+        home.store.put(path, raw_manifest([file_row("a")]))
+
+    write()
+    monkeypatch.setattr(Context, "sleep", write)
+    with pytest.raises(Transient):
+        home.pull(".")
 
 
 def test_the_newest_attempt_counts_whatever_the_numbers_of_its_snapshots(tmp_path: Path) -> None:
@@ -572,6 +752,96 @@ def test_each_rank_is_asked_where_its_own_output_leads(home: Home) -> None:
         home.rank({"out": Link(f"r{number}"), f"r{number}": Dir(), f"r{number}/f": new(b"1")})
     home.pull()
     assert home.files() == {"out": "r0", "out.rank1": "r1", "r0/f": b"1", "r1/f": b"1"}
+
+
+class Disk:
+    """What was flushed: paths by their inodes, and how often all of it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.inodes: set[int] = set()
+        self.syncs = 0
+        self.error = 0
+        monkeypatch.setattr(os, "fsync", self._fsync)
+        monkeypatch.setattr(os, "sync", self._sync)
+
+    def has(self, *paths: Path) -> bool:
+        return all(os.lstat(path).st_ino in self.inodes for path in paths)
+
+    def _fsync(self, descriptor: int) -> None:
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
+        self.inodes.add(os.fstat(descriptor).st_ino)
+
+    def _sync(self) -> None:
+        self.syncs += 1
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+def test_results_are_on_the_disk_when_they_are_home(home: Home, disk: Disk) -> None:
+    home.rank(
+        {
+            "out": Dir(),
+            "out/a": new(b"small"),
+            "out/b": new(b"large" * 100),
+            "out/l": Link("a"),
+            "out/empty": Dir(),
+        }
+    )
+    home.into = home.into / "new" / "folder"
+    home.pull()
+    out = home.into / "out"
+    assert disk.has(out / "a", out / "b", out, out / "empty")
+    assert disk.has(home.into, home.into.parent, home.into.parent.parent, home.into.parents[2])
+    assert disk.syncs == 0
+
+
+def test_many_results_go_to_the_disk_at_once(home: Home, disk: Disk) -> None:
+    home.rank({"out": Dir()} | {f"out/{number}": new(b"1") for number in range(100)})
+    home.pull()
+    assert (disk.inodes, disk.syncs) == (set(), 1)
+
+
+def test_what_a_killed_pull_has_written_goes_to_the_disk_as_well(home: Home, disk: Disk) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    home.pull()
+    disk.inodes.clear()
+    assert home.pull() == []
+    assert disk.has(home.into / "out/a", home.into / "out")
+
+
+def test_what_is_no_result_is_left_to_the_system(home: Home, disk: Disk) -> None:
+    home.push({"out": Dir(), "out/a": File(b"pushed")})
+    home.rank({"out": Dir(), "out/a": File(b"pushed"), "out/b": new(b"b")})
+    write_tree_at(home.into, {"out/a": File(b"mine")})
+    home.pull()
+    assert disk.has(home.into / "out/b")
+    assert not disk.has(home.into / "out/a")
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(errno.EIO, OSError), (errno.ENOSPC, QuotaError)], ids=["I/O", "full"]
+)
+def test_a_disk_that_does_not_take_results_is_told(
+    home: Home, disk: Disk, number: int, raised: type[Exception]
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    disk.error = number
+    with pytest.raises(raised):
+        home.pull()
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EACCES])
+def test_a_file_that_cannot_be_flushed_singly_is_flushed_with_all(
+    home: Home, disk: Disk, number: int
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"a")})
+    disk.error = number
+    assert home.pull() == ["out/a"]
+    assert disk.syncs == 1
 
 
 random_trees = trees(small=64, chunk=256, at_most=6)

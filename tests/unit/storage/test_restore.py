@@ -257,3 +257,26 @@ def test_progress_is_told_up_to_the_total(store: Store, into: Path) -> None:
     assert [event for event in events if isinstance(event, Progress)][-1] == Progress(
         "Down", 150, 150
     )
+
+
+def test_each_path_is_told_of_right_before_it_is_replaced(store: Store, into: Path) -> None:
+    parts = [[0, 0, len(CONTENT), DIGEST], [-1, 0, 100, ""]]
+    rows = [
+        folder_row("d"),
+        file_row("d/small"),
+        file_row("empty", parts=[], size=0),
+        file_row("large", parts=parts, size=100 + len(CONTENT)),
+        link_row("link", "large"),
+    ]
+    told: dict[str, bool] = {}
+
+    def replacing(path: str) -> None:
+        # All that it takes is written by then, so that the moment in between is a short one.
+        told[path] = os.path.lexists(temporary_name(str(into / path)))
+        assert not os.path.lexists(into / path)
+
+    manifest = decode(raw_manifest(rows))
+    by = Restorer(store, into, replacing=replacing)
+    by.restore(Context(), manifest.entries.values(), manifest.objects)
+    assert told == dict.fromkeys(("d/small", "empty", "large", "link"), True)
+    assert leftovers(into) == []
