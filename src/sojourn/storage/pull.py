@@ -78,6 +78,10 @@ class _Joined:
     entries: dict[str, Entry] = field(default_factory=dict)
     objects: dict[str, int] = field(default_factory=dict)
 
+    def is_taken(self, base: _Base) -> Callable[[str], bool]:
+        """Tells which paths are results; what was only pushed, as a former run left it, is none."""
+        return lambda path: path in self.entries and not _untouched(self.entries[path], base)
+
 
 def pull(
     ctx: Context, store: Store, ranks: range, output: str, into: Path, filters: Filters
@@ -216,7 +220,7 @@ def _join(
             elif _untouched(other, base):
                 joined.entries[path] = entry._replace(path=path)
             else:
-                name = _free(joined.entries.__contains__, path, f".rank{rank}")
+                name = _free(joined.is_taken(base), path, f".rank{rank}")
                 if entry.kind == FOLDER:
                     renamed[entry.path] = name
                 joined.entries[name] = entry._replace(path=name)

@@ -87,7 +87,7 @@ class Restorer:
 
         for entry in todo:
             if entry.kind == FOLDER:
-                self._make_folder(entry.path)
+                self._make_folder(entry)
         try:
             with Workers(ctx, self._workers) as workers:
                 self._files(todo, sizes, workers, progress)
@@ -205,11 +205,12 @@ class Restorer:
             raise _damaged(part)
         return part.length
 
-    def _make_folder(self, path: str) -> None:
-        target = self._at(path)
+    def _make_folder(self, entry: Entry) -> None:
+        target = self._at(entry.path)
         try:
             with explained(target):
                 os.mkdir(target, 0o700)
+                os.chmod(target, entry.mode | 0o700)  # if all ends here, it stays as it is
         except FileExistsError:
             info = os.lstat(target)
             if not stat.S_ISDIR(info.st_mode):

@@ -149,6 +149,41 @@ def test_a_name_that_a_script_uses_itself_is_not_overwritten(home: Home) -> None
     assert home.files()["out/a.rank1"] == b"mine"
 
 
+def test_what_another_run_left_under_the_name_of_a_rank_is_replaced(home: Home) -> None:
+    before: dict[str, Node] = {
+        "out": Dir(),
+        "out/a": File(b"0", 0o644, OLD),
+        "out/a.rank1": File(b"1", 0o644, OLD),
+    }
+    home.push(before)
+    home.into.mkdir(exist_ok=True)
+    write_tree(home.into, before)
+    home.rank({**before, "out/a": new(b"zero")})
+    home.rank({**before, "out/a": new(b"one")})
+    home.pull()
+    assert home.files() == {"out/a": b"zero", "out/a.rank1": b"one"}
+
+
+def test_a_folder_has_its_mode_also_if_the_pull_is_broken_off(home: Home) -> None:
+    home.rank({"out": Dir(mode=0o755), "out/a": new(b"1"), "out/d": Dir(mode=0o555)})
+
+    def broken(path: str) -> memoryview:
+        raise Transient("the store is away")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home.store, "get", _only_manifests(home.store.get, broken))
+        with pytest.raises(Transient):
+            home.pull()
+    home.pull()
+    assert (home.into / "out").stat().st_mode & 0o777 == 0o755
+
+
+def _only_manifests(
+    get: Callable[[str], memoryview], instead: Callable[[str], memoryview]
+) -> Callable[[str], memoryview]:
+    return lambda path: get(path) if "/snapshots/" in path else instead(path)
+
+
 def test_names_that_leave_no_room_for_a_suffix_are_shortened(home: Home) -> None:
     name = "out/" + "x" * 255
     home.rank({"out": Dir(), name: new(b"zero")})
