@@ -53,16 +53,23 @@ def snapshots_of_rank(store: Store, rank: int) -> list[str]:
     return sorted((path for path in found if "/snapshots/" in path), key=layout.numbers)[::-1]
 
 
-def newest_of_rank(store: Store, rank: int) -> Manifest | None:
-    """The last snapshot of a rank whose manifest is whole; None if there is none at all."""
+def newest_of_rank(store: Store, rank: int, ctx: Context | None = None) -> Manifest | None:
+    """The last snapshot of a rank whose manifest is whole; None if there is none at all.
+
+    `ctx` is told if it is not the newest one.
+    """
     for _ in range(_TRIES):
         damage: IntegrityError | None = None
         try:
             for path in snapshots_of_rank(store, rank):
                 try:
-                    return decode(store.get(path))
+                    manifest = decode(store.get(path))
                 except IntegrityError as error:
                     damage = damage or error
+                    continue
+                if damage and ctx:
+                    ctx.warn(f"Rank {rank}: {damage.message}. The one before it comes home instead")
+                return manifest
         except NotFound:
             continue  # swept meanwhile: there is a newer one
         if damage:
@@ -142,7 +149,7 @@ def _pull(
     joined = _join(
         ctx,
         base or {},
-        {rank: manifest for rank in ranks if (manifest := newest_of_rank(store, rank))},
+        {rank: manifest for rank in ranks if (manifest := newest_of_rank(store, rank, ctx))},
         output,
         filters,
     )

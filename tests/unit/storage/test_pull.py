@@ -709,6 +709,15 @@ def test_a_damaged_manifest_gives_way_to_the_one_before(
     assert (tmp_path / "restored/a").read_bytes() == left
 
 
+def test_whoever_gets_the_snapshot_before_a_damaged_one_is_told(home: Home) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"whole")})
+    home.store.put(layout.snapshot_path(line_of(), 2), b"damaged")
+    home.pull()
+    assert home.files() == {"out/a": b"whole"}
+    [warning] = home.warnings
+    assert "The one before it comes home instead" in warning
+
+
 def test_nothing_but_damaged_manifests_is_not_nothing(tmp_path: Path) -> None:
     store = memory_store()
     _three_snapshots(store, tmp_path / "root")
