@@ -13,6 +13,8 @@ import posixpath
 import re
 import zlib
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sojourn.core.errors import IntegrityError
@@ -40,6 +42,12 @@ _OBJECT = re.compile(r"(?:workdir|ranks/[0-9]+/data/[0-9]+)/objects/[0-9a-f]{64}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _BAD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")
 _PIECE = 1 << 20
+# No honest manifest comes near these. The text of ours was up to 206 times as long as its bytes,
+# with sparse files; deflate could do 1030. Digests, of which the table and the line of a large file
+# mostly consist, do not shrink to a quarter. Holes do: the largest file of ext4 has 40 MB of them.
+_RATIO = 512
+_LINE, _LINE_RATIO = 40 << 20, 4
+_CROWDED = 8  # bytes of a long line, at least, for each list in it
 _MOST = 1 << 62  # more than any size or time that a file system knows
 
 
@@ -144,47 +152,86 @@ def decode(data: bytes | memoryview) -> Manifest:
         return _decode(data)
     except _UNREADABLE as error:
         raise _refused(f"it cannot be read ({error})") from error
+    except MemoryError as error:
+        raise _refused("it takes more memory than there is") from error
 
 
 def _decode(data: bytes | memoryview) -> Manifest:
-    lines = _decompressed(data)
+    tail = _tail(data)
+    table = [(str(path), int(size)) for path, size in tail["objects"]]
+    for path, _ in table:
+        if not _OBJECT.fullmatch(path):
+            raise _refused(f"it names an object outside of the task: {path!r}")
+    entries: dict[str, Entry] = {}
+    # Decompressed once more, for that is quick: to keep all lines until the table comes would
+    # take memory, and of a manifest that means harm any amount of it.
+    for line in islice(_lines_of(data), 1, 1 + tail["entries"]):
+        entry = _entry(json.loads(line), table)
+        _check(entry, entries)
+        entries[entry.path] = entry
+    return Manifest(entries, dict(table))
+
+
+def _tail(data: bytes | memoryview) -> dict[str, Any]:
+    """The last line. That all is there is known then, but not what is in the rows."""
+    lines = _lines_of(data)
     head = json.loads(next(lines, "null"))
     if head["format"] != _FORMAT:
         raise IntegrityError(
             f"The snapshot has format {head['format']}, and this version reads {_FORMAT}",
             hint="Use the version of sojourn that wrote it, or a newer one.",
         )
-    rows: list[bytes] = []
-    tail = None
+    rows = 0
+    tail: dict[str, Any] | None = None
     for line in lines:
         if line.startswith(b"{"):
             tail = json.loads(line)
             break
-        rows.append(line)
+        if not line.startswith(b"["):
+            raise _refused("it has a line that is no entry")
+        rows += 1
     # What follows the tail is looked at as well: the checksum is at the very end.
-    if tail is None or tail["entries"] != len(rows) or next(lines, None) is not None:
+    if tail is None or tail["entries"] != rows or next(lines, None) is not None:
         raise _refused("it is cut off")
-    table = [(str(path), int(size)) for path, size in tail["objects"]]
-    for path, _ in table:
-        if not _OBJECT.fullmatch(path):
-            raise _refused(f"it names an object outside of the task: {path!r}")
-    rows.reverse()
-    entries: dict[str, Entry] = {}
-    while rows:  # popped one by one: both forms at once would double the memory
-        entry = _entry(json.loads(rows.pop()), table)
-        _check(entry, entries)
-        entries[entry.path] = entry
-    return Manifest(entries, dict(table))
+    return tail
+
+
+def _lines_of(data: bytes | memoryview) -> Iterator[bytes]:
+    longest = _LINE + _LINE_RATIO * len(data)
+    rest = bytearray()
+    for text in _decompressed(data):
+        rest += text
+        if b"\n" in text:
+            *lines, last = bytes(rest).split(b"\n")
+            _refuse_crowded(lines[0])  # no other can be longer than a piece
+            yield from lines
+            rest = bytearray(last)
+        if len(rest) > longest:
+            raise _refused("it has a line that is too long")
+    if rest:
+        raise _refused("it is cut off")
 
 
 def _decompressed(data: bytes | memoryview) -> Iterator[bytes]:
+    """Its text, in pieces that are not too large whatever it shrank to."""
     unpacker = zlib.decompressobj()
-    rest = b""
+    left = _PIECE + _RATIO * len(data)
     for start in range(0, len(data), _PIECE):
-        *lines, rest = (rest + unpacker.decompress(data[start : start + _PIECE])).split(b"\n")
-        yield from lines
-    if not unpacker.eof or unpacker.unused_data or rest:
+        piece: bytes | memoryview = data[start : start + _PIECE]
+        while text := unpacker.decompress(piece, _PIECE):
+            piece = unpacker.unconsumed_tail  # if this is empty, more text may come all the same
+            left -= len(text)
+            if left < 0:
+                raise _refused("it is larger than any snapshot")
+            yield text
+    if not unpacker.eof or unpacker.unused_data:
         raise _refused("it is cut off")
+
+
+def _refuse_crowded(line: bytes) -> None:
+    """A long line of nothing but empty lists would take thirty times its size in memory."""
+    if len(line) > _PIECE and (line.count(b"[") + line.count(b"{")) * _CROWDED > len(line):
+        raise _refused("it has a line that is full of nothing")
 
 
 def _entry(row: list[Any], table: list[tuple[str, int]]) -> Entry:
@@ -208,13 +255,18 @@ def _part(part: list[Any], table: list[tuple[str, int]]) -> Part:
     if number == -1:
         if digest or offset or length <= 0:
             raise _refused("a hole in it has no length")
-        return Part("", 0, length, "")
+        return _hole(length)
     path, size = table[number]
     if number < 0 or offset < 0 or length <= 0 or offset + length > size:
         raise _refused(f"it reads outside of {path}")
     if not _DIGEST.fullmatch(digest):
         raise _refused("a part of it has no digest")
     return Part(path, offset, length, digest)
+
+
+@lru_cache(maxsize=16)  # a sparse file has many of one length, which then are but one in memory
+def _hole(length: int) -> Part:
+    return Part("", 0, length, "")
 
 
 def _check(entry: Entry, entries: dict[str, Entry]) -> None:

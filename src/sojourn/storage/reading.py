@@ -67,7 +67,8 @@ class Upload:
         """Make sure that these bytes are an object."""
         digest = digest_of(data)
         path = self._usable.get(digest)
-        if path is None:
+        # After a power cut, a folder may have the name of an object and not all of its bytes.
+        if path is None or self.stored.get(path, len(data)) != len(data):
             path = f"{self._prefix}/{digest}"
             with self._listed_again_on_error():
                 self._store.put(path, data)

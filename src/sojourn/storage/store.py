@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import re
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,7 +52,12 @@ __all__ = [
 ]
 
 _RETRY_FOR = timedelta(seconds=120)
-_REQUEST_TIMEOUT = "60s"
+_REQUEST_TIMEOUT = "60s"  # for all of a request, its body too
+# A large body has to share a slow line with those of the other workers.
+_LARGE = 256 << 10
+_LARGE_RETRY_FOR = timedelta(minutes=30)
+_LARGE_TIMEOUT = "5m"
+_CONNECT_TIMEOUT = "10s"  # a store that is not there is no slow line
 _CONFLICT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds
 _DELETED_AT_ONCE = 500
 _OUTSIDE = re.compile(r"range was invalid|Invalid range")
@@ -138,23 +144,44 @@ def open_store(address: StoreAddress) -> Store:
         folder = Path(address.url.removeprefix("file://"))
         if not folder.is_dir():
             raise NotFound(f"There is no store: {folder} is not a folder")
-        return ObstoreStore(LocalStore(folder), folder)
+        return ObstoreStore(LocalStore(folder), folder=folder)
+    return ObstoreStore(
+        _opened(address, {"timeout": _REQUEST_TIMEOUT}, _RETRY_FOR),
+        lambda: _opened(
+            address,
+            {"timeout": _LARGE_TIMEOUT, "connect_timeout": _CONNECT_TIMEOUT},
+            _LARGE_RETRY_FOR,
+        ),
+    )
+
+
+def _opened(address: StoreAddress, client: dict[str, str], retry_for: timedelta) -> ObjectStore:
+    """A client; what the address itself says of it counts."""
     options: dict[str, Any] = {
-        "client_options": {"timeout": _REQUEST_TIMEOUT},
-        "retry_config": {"retry_timeout": _RETRY_FOR},
+        "client_options": client,
+        "retry_config": {"retry_timeout": retry_for},
     }
     for key, value in address.options.items():
         options[key] = options[key] | value if isinstance(options.get(key), dict) else value
     with _translated(address.url):
-        return ObstoreStore(from_url(address.url, **options))
+        return from_url(address.url, **options)
 
 
 class ObstoreStore:
-    """A store on obstore."""
+    """A store on obstore; `patient` opens the same for large bodies, if they need another one."""
 
-    def __init__(self, backend: ObjectStore, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        backend: ObjectStore,
+        patient: Callable[[], ObjectStore] | None = None,
+        *,
+        folder: Path | None = None,
+    ) -> None:
         self._backend = backend
         self._folder = folder
+        self._open_patient = patient
+        self._patient: ObjectStore | None = None
+        self._opening = threading.Lock()
 
     def get(self, path: str) -> memoryview:
         with _translated(path):
@@ -177,7 +204,7 @@ class ObstoreStore:
 
     def put(self, path: str, data: Buffer) -> None:
         with _translated(path):
-            obstore.put(self._backend, path, data, use_multipart=False)
+            obstore.put(self._backend_for(data), path, data, use_multipart=False)
 
     def put_new(self, path: str, data: Buffer) -> bool:
         for wait in _CONFLICT_WAITS:
@@ -198,7 +225,8 @@ class ObstoreStore:
     def _created(self, path: str, data: Buffer) -> bool:
         with _translated(path):
             try:
-                obstore.put(self._backend, path, data, mode="create", use_multipart=False)
+                backend = self._backend_for(data)
+                obstore.put(backend, path, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
             return True
@@ -214,6 +242,15 @@ class ObstoreStore:
         for folder in folders:
             with _translated(str(folder)):
                 keep_file(folder)
+
+    def _backend_for(self, data: Buffer) -> ObjectStore:
+        """Who puts this; the patient one is opened when it is first needed."""
+        if len(data) <= _LARGE or self._open_patient is None:
+            return self._backend
+        with self._opening:
+            if self._patient is None:
+                self._patient = self._open_patient()
+            return self._patient
 
     def copy(self, source: str, target: str) -> None:
         with _translated(source):

@@ -185,6 +185,15 @@ def test_gc(shell: Shell) -> None:
     assert _types(shell.rows("gc")) == {"note"}
 
 
+def test_gc_of_what_has_no_home(shell: Shell) -> None:
+    task = shell.detached("touch new", "--output", ".")
+    until(lambda: shell.state(task) == "succeeded")
+    printed = shell("gc", "--yes", "--json").stdout
+    (row,) = map(json.loads, printed.splitlines())
+    assert _types([row]) == {"garbage"}
+    assert (row["removed"], f"sojourn delete {task} --into" in row["error"]) == (False, True)
+
+
 def test_doctor(shell: Shell) -> None:
     rows = shell.rows("doctor")
     assert _types(rows) == {"finding"}

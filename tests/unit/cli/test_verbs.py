@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 
@@ -191,6 +192,25 @@ def test_gc(shell: Shell) -> None:
     assert shell.ok("gc", "--yes") == f"Removed {ended}  it has ended: succeeded\n"
     assert shell.tasks() == [running]
     assert "There is nothing to remove." in shell("gc").stderr
+
+
+def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> None:
+    task = shell.detached("echo task > notes", "--output", ".")
+    nothing = shell.detached("exit 1", "--output", "results", "--name", "nothing")
+    until(lambda: shell.state(task) == "succeeded")
+    until(lambda: shell.state(nothing) == "failed")
+    shell.file("notes", "of the user\n")
+    os.utime(shell.cwd / "notes", (1, 1))
+    assert f"{task}  it has ended: succeeded\n" in shell.ok("gc")
+    for _ in range(2):
+        kept = shell("gc", "--yes")
+        assert kept.returncode == 1
+        assert f"Kept {task}  it has ended: succeeded: workdir: there is none" in kept.stdout
+        assert f"sojourn delete {task} --into FOLDER\n" in kept.stdout
+    assert shell.tasks() == [task]
+    assert (shell.cwd / "notes").read_text() == "of the user\n"
+    shell.ok("delete", task, "--into", "folder")
+    assert (shell.cwd / "folder" / "notes").read_text() == "task\n"
 
 
 def test_doctor(shell: Shell) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -9,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sojourn.core.errors import IntegrityError
-from sojourn.storage.manifest import FILE, Entry, Manifest, Part, decode, encode, safe_target
+from sojourn.storage import manifest as module
+from sojourn.storage.digest import digest_of
+from sojourn.storage.manifest import (
+    FILE,
+    FOLDER,
+    Entry,
+    Manifest,
+    Part,
+    decode,
+    encode,
+    safe_target,
+)
 from tests.support.manifests import (
     CONTENT,
     DIGEST,
@@ -279,6 +291,70 @@ def test_a_manifest_with_any_bit_turned_is_refused() -> None:
 def test_what_is_no_manifest_is_refused(data: bytes) -> None:
     with pytest.raises(IntegrityError):
         decode(data)
+
+
+MIB = 1 << 20
+HEAD = b'{"format":1}\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + b"\n" * 32 * MIB,
+        HEAD + b"[" + b"a" * 32 * MIB,
+        b"a" * 32 * MIB,
+        HEAD + (b"[" + b"a" * 1000 + b"]\n") * 32_000,
+        HEAD + b'{"entries":0,"objects":[[]' + b",[]" * 2 * MIB + b"]}\n",
+    ],
+    ids=["empty lines", "an endless line", "an endless head", "no entries", "empty lists"],
+)
+def test_a_manifest_that_would_fill_the_memory_is_refused_at_once(
+    text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LINE", 8 * MIB)
+    data = zlib.compress(text, 9)
+    assert len(data) < 70_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(IntegrityError):
+            decode(data)
+        assert tracemalloc.get_traced_memory()[1] < 24 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_manifest_that_is_larger_than_any_snapshot_is_refused() -> None:
+    row = json.dumps(folder_row("a" * 4000)).encode() + b"\n"
+    with pytest.raises(IntegrityError, match="larger than any snapshot"):
+        decode(zlib.compress(HEAD + row * 5000, 9))
+
+
+def test_no_memory_left_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(module, "_entry", full)
+    with pytest.raises(IntegrityError, match="memory"):
+        decode(raw_manifest([file_row("a")]))
+
+
+def test_what_shrinks_well_and_is_honest_comes_back() -> None:
+    hole = Part("", 0, 8 * MIB, "")
+    deep = "/".join(["я" * 100] * 19)
+    folders = [deep[:end] for end in range(100, len(deep) + 1, 101)]
+    entries = {path: Entry(path, FOLDER, 0o755, 1) for path in folders}
+    entries["sparse"] = Entry("sparse", FILE, 0o644, 1, 100_000 * hole.length, (hole,) * 100_000)
+    entries |= {path: Entry(path, FILE, 0o644, 1) for path in (f"{deep}/{n}" for n in range(1000))}
+    data = encode(Manifest(entries))
+    assert len(zlib.decompress(data)) > 100 * len(data)
+    assert decode(data).entries == entries
+
+
+def test_more_parts_than_fit_into_a_piece_come_back() -> None:
+    objects = {f"workdir/objects/{digest_of(str(n).encode())}": 5 for n in range(15_000)}
+    parts = tuple(Part(path, 0, 5, path[-64:]) for path in objects)
+    manifest = Manifest({"f": Entry("f", FILE, 0o644, 1, 75_000, parts)}, objects)
+    assert decode(encode(manifest)) == manifest
 
 
 @given(st.binary(max_size=200))

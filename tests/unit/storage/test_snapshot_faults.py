@@ -217,6 +217,19 @@ def test_an_interrupted_upload_resumes(tmp_path: Path) -> None:
     assert there.isdisjoint(resumed.put_paths)
 
 
+def test_what_a_power_cut_left_without_its_bytes_is_stored_again(tmp_path: Path) -> None:
+    store = memory_store()
+    (tmp_path / "root").mkdir()
+    write_tree(tmp_path / "root", FIRST)
+    take(writer(store), tmp_path / "root")
+    store.delete([layout.snapshot_path(line_of(), 1)])  # the cut came before the manifest
+    for length, item in enumerate(store.list(layout.objects_prefix(line_of()))):
+        store.put(item.path, bytes(length))
+    take(writer(store), tmp_path / "root")
+    back = whole(store, newest_of_rank(store, 0), tmp_path / "back")
+    assert back == read_tree(tmp_path / "root")
+
+
 def test_a_manifest_whose_answer_was_lost_is_not_in_the_way(tmp_path: Path) -> None:
     store = memory_store()
     write_tree(tmp_path, FIRST)
