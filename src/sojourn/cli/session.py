@@ -16,7 +16,15 @@ from sojourn.core.errors import SojournError
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Session", "id_argument", "ids_argument", "json_option", "opened", "output_option"]
+__all__ = [
+    "Session",
+    "id_argument",
+    "ids_argument",
+    "json_option",
+    "opened",
+    "output_option",
+    "told",
+]
 
 _BROKEN_PIPE = 141  # as a shell has it for a program that SIGPIPE ended
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -54,18 +62,21 @@ def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
     except BrokenPipeError as error:
         raise click.exceptions.Exit(_BROKEN_PIPE) from error
     except (OSError, SojournError) as error:
-        told = error if isinstance(error, SojournError) else _told(error)
+        known = told(error)
         if not as_json:
-            raise told from error
-        session.renderer.result(error_row(told), "")
-        raise click.exceptions.Exit(error_code(told)) from error
+            raise known from error
+        session.renderer.result(error_row(known), "")
+        raise click.exceptions.Exit(error_code(known)) from error
     finally:
         session.renderer.close()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _told(error: OSError) -> SojournError:
+def told(error: OSError | SojournError) -> SojournError:
+    """What the system says, as an error of ours."""
+    if isinstance(error, SojournError):
+        return error
     where = f"{error.filename}: " if error.filename else ""
     return SojournError(f"{where}{error.strerror or error}")
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sojourn.cli.session import ids_argument, json_option, opened, output_option
+from sojourn.cli.each import to_each
+from sojourn.cli.session import Session, ids_argument, json_option, output_option
+
+if TYPE_CHECKING:
+    from sojourn.api import Handle
 
 
 @click.command()
@@ -29,10 +35,9 @@ def delete(
     sojourn delete tpi-brave-amber-otter
     sojourn delete brave calm --no-pull
     """
-    from sojourn import api
 
-    with opened(as_json=as_json) as session:
-        for id in ids:  # noqa: A001
-            handle = api.get(id, ctx=session.ctx)
-            handle.delete(into=into, output=output, fetch=not no_pull, force=force)
-            session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+    def delete_one(session: Session, handle: Handle) -> None:
+        handle.delete(into=into, output=output, fetch=not no_pull, force=force)
+        session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+
+    to_each(ids, as_json, delete_one)
