@@ -104,6 +104,17 @@ def test_while_deleting(shell: Shell) -> None:
     assert shell.tasks() == []
 
 
+def test_a_step_is_on_the_terminal_while_it_works(shell: Shell) -> None:
+    task = shell.detached(_SLOW_TO_END)
+    until(lambda: shell("logs", task).stdout == "started\n")
+    terminal = shell.terminal("stop", task)
+    terminal.until("Stopping machines ...")
+    assert "Stopping machines: " not in terminal.shown
+    terminal.press_ctrl_c()
+    assert terminal.wait() == 130
+    assert "Stopping machines: \x1b[33mcancelled\x1b[0m in " in terminal.shown
+
+
 def test_again_and_again_ends_at_once(shell: Shell) -> None:
     task = shell.detached(_SLOW_TO_END)
     until(lambda: shell("logs", task).stdout == "started\n")

@@ -242,6 +242,11 @@ def test_nobody_listens_to_standard_error(shell: Shell) -> None:
     assert (run.returncode, run.stdout) == (0, b"hello\n")
 
 
+def test_words_do_not_cut_the_lines_of_a_script(shell: Shell) -> None:
+    script = "head -c 200000 /dev/zero | tr '\\0' y; sleep 2; echo end"
+    assert shell.ok("run", "--", "sh", "-c", script) == "y" * 200_000 + "end\n"
+
+
 def test_a_terminal_that_knows_ascii_only(shell: Shell) -> None:
     shell.environment["PYTHONIOENCODING"] = "ascii"
     assert shell.ok("run", "--", "printf", "é\\n") == "?\n"
