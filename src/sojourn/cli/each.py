@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.render import error_code, error_row, show_error
+from sojourn.cli.render import Unwritable, error_code, error_row, show_error
 from sojourn.cli.session import opened, told
 from sojourn.core.errors import Cancelled, SojournError
 from sojourn.core.events import StatusChanged
@@ -58,7 +58,7 @@ def _attempted(
 ) -> int:
     try:
         verb(session, handle)
-    except (Cancelled, BrokenPipeError):
+    except (Cancelled, BrokenPipeError, Unwritable):
         raise  # these are about the command, not about one task
     except (OSError, SojournError) as error:
         return _shown(session, handle, as_json, told(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sojourn.cli.render import INTERRUPTED
+from sojourn.cli.render import INTERRUPTED, Unwritable
 from sojourn.core.errors import AuthError, Cancelled, Transient
 from sojourn.core.status import State
 
@@ -32,7 +32,7 @@ def followed(
         raise Cancelled(
             "Detached; the task goes on", hint=f"Come back with: sojourn logs {handle.id} --follow"
         ) from None
-    except (AuthError, Transient) as error:
+    except (AuthError, Transient, Unwritable) as error:
         back = f"The task goes on. Come back with: sojourn logs {handle.id} --follow"
         error.hint = f"{error.hint}\n{back}".strip()
         raise

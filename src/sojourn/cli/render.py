@@ -35,7 +35,16 @@ if TYPE_CHECKING:
 
     from tqdm import tqdm
 
-__all__ = ["INTERRUPTED", "Renderer", "error_code", "error_row", "make_renderer", "show_error"]
+__all__ = [
+    "INTERRUPTED",
+    "Renderer",
+    "Unwritable",
+    "error_code",
+    "error_row",
+    "make_renderer",
+    "show_error",
+    "show_unwritable",
+]
 
 INTERRUPTED = 130
 _CANCELLED = ("Cancelled", "KeyboardInterrupt")  # how the error of a step begins after Ctrl-C
@@ -244,6 +253,10 @@ def _coloured(text: str, code: str) -> str:
     return text if plain else f"\033[{code}m{text}\033[0m"
 
 
+class Unwritable(SojournError):
+    """Standard output takes no more; a full disk above all."""
+
+
 def _write(text: str) -> None:
     """If its reader has enough, as `head` does, that is raised once; later output is dropped."""
     try:
@@ -252,13 +265,26 @@ def _write(text: str) -> None:
     except BrokenPipeError:
         _silence(sys.stdout)
         raise
+    except OSError as error:
+        _silence(sys.stdout)
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: OSError) -> Unwritable:
+    return Unwritable(f"Standard output cannot be written: {error.strerror}")
+
+
+def show_unwritable(error: OSError) -> int:
+    """The same for what was not written by us; returns the exit code."""
+    _silence(sys.stdout)
+    return show_error(_unwritable(error))
 
 
 def _say(text: str, end: str = "\n") -> None:
     """Nobody has to listen to what Sojourn tells of its own work."""
     try:
         print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201
-    except BrokenPipeError:
+    except OSError:
         _silence(sys.stderr)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sojourn.cli.render import Renderer, error_code, error_row, make_renderer
+from sojourn.cli.render import Renderer, Unwritable, error_code, error_row, make_renderer
 from sojourn.core.context import Context
 from sojourn.core.errors import SojournError
 
@@ -63,7 +63,7 @@ def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
         raise click.exceptions.Exit(_BROKEN_PIPE) from error
     except (OSError, SojournError) as error:
         known = told(error)
-        if not as_json:
+        if not as_json or isinstance(known, Unwritable):
             raise known from error
         session.renderer.result(error_row(known), "")
         raise click.exceptions.Exit(error_code(known)) from error
