@@ -37,9 +37,13 @@ class Session:
         self.renderer = renderer
         self.ctx = Context(renderer)
         self.interrupts = 0
+        self.terminated = False
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.interrupts += 1
+        if number == signal.SIGTERM:
+            self.terminated = True  # by a program, such as `timeout`: nobody is there to ask
+        else:
+            self.interrupts += 1
         if self.interrupts > 2:
             raise KeyboardInterrupt
         self.ctx.cancel()

@@ -40,6 +40,8 @@ def test_while_following(shell: Shell) -> None:
     (task,) = shell.tasks()
     assert f"Detaching from {task}, which goes on." in terminal.shown
     assert f"Come back with: sojourn logs {task} --follow" in terminal.shown
+    assert f"Bring its results home with: sojourn pull {task}" in terminal.shown
+    assert f"remove the rest: sojourn delete {task}" in terminal.shown
     assert shell.state(task) == "running"
     _finish(shell)
     back = shell("logs", "--follow", task)
@@ -72,6 +74,21 @@ def test_while_following_an_old_task(shell: Shell) -> None:
     _, err = logs.communicate(timeout=30)
     assert logs.returncode == 130
     assert f"sojourn logs {task} --follow" in err
+    assert shell.state(task) == "running"
+
+
+def test_terminated_while_following(shell: Shell) -> None:
+    run = shell.background("run", "--", "bash", "-c", _STEADY)
+    assert run.stdout
+    assert run.stdout.readline() == "started\n"
+    begin = time.monotonic()
+    run.terminate()
+    _, err = run.communicate(timeout=30)
+    assert time.monotonic() - begin < 2.5
+    assert run.returncode == 130
+    assert "Detached; the task goes on\n" in err
+    assert "Ctrl-C" not in err
+    (task,) = shell.tasks()
     assert shell.state(task) == "running"
 
 
