@@ -189,6 +189,17 @@ def test_keep(shell: Shell) -> None:
     assert (shell.cwd / "results" / "new").exists()
 
 
+def test_a_task_that_has_ended_does_not_run_again(shell: Shell) -> None:
+    args = ("run", "--keep", "--name", "kept", "--", "sh", "-c", "echo once")
+    shell.ok(*args)
+    again = shell(*args)
+    assert (again.returncode, again.stdout) == (0, "once\n")
+    (task,) = shell.tasks()
+    assert f"Warning: {task} has ended, and does not run again: its log" in again.stderr
+    assert f"first `sojourn delete {task}`, or choose another name" in again.stderr
+    assert "goes on" not in again.stderr
+
+
 def test_a_task_that_somebody_stopped_is_kept(shell: Shell) -> None:
     run = shell.background("run", "--", "sh", "-c", "echo started; sleep 60")
     assert run.stdout
