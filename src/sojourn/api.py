@@ -233,6 +233,8 @@ def get(
         found = _with_id(ctx, TaskId.parse(id), missed)  # refuses what is mistyped
     else:
         found = [handle for handle in _tasks(ctx, missed) if _means(id, handle._id)]
+    if not found and _all_begin_with(id):
+        raise InvalidInput("id", f"{id!r} is how every id begins; give more of it")
     if not found:
         raise _missing(id, missed)
     _warn_of(ctx, missed)
@@ -357,6 +359,11 @@ def _ignore(task: Task, gitignore: bool) -> Ignore | None:
     if not gitignore or not task.storage.workdir:
         return None
     return engine.gitignore.GitIgnore(Path(task.storage.workdir))
+
+
+def _all_begin_with(text: str) -> bool:
+    """Whether it tells nothing of one task. It is never taken for the only one that there is."""
+    return "tpi-".startswith(text) or not normalise(text.removeprefix("tpi-"))
 
 
 def _means(text: str, id: TaskId) -> bool:
