@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,15 +12,17 @@ import click
 
 from sojourn.cli.render import Renderer, Unwritable, error_code, error_row, make_renderer
 from sojourn.core.context import Context
-from sojourn.core.errors import SojournError
+from sojourn.core.errors import InvalidInput, SojournError
 
 if TYPE_CHECKING:
     from types import FrameType
 
 __all__ = [
     "Session",
+    "check_into",
     "id_argument",
     "ids_argument",
+    "into_option",
     "json_option",
     "opened",
     "output_option",
@@ -81,8 +84,18 @@ def told(error: OSError | SojournError) -> SojournError:
     """What the system says, as an error of ours."""
     if isinstance(error, SojournError):
         return error
+    if isinstance(error, FileNotFoundError) and not error.filename and _is_nowhere():
+        return SojournError("The current folder was deleted", hint="Change to another one: cd ...")
     where = f"{error.filename}: " if error.filename else ""
     return SojournError(f"{where}{error.strerror or error}")
+
+
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def json_option(function: _Function) -> _Function:
@@ -110,6 +123,17 @@ def id_argument(function: _Function) -> _Function:
 def ids_argument(function: _Function) -> _Function:
     """Adds the argument IDS: one or more."""
     return click.argument("ids", nargs=-1, required=True, shell_complete=complete_id)(function)
+
+
+def into_option(text: str) -> Callable[[_Function], _Function]:
+    """Adds --into; `check_into` has to be called."""
+    return click.option("--into", type=click.Path(file_okay=False, readable=False), help=text)
+
+
+def check_into(into: str | None) -> None:
+    """A variable that is empty by mistake must not mean the workdir."""
+    if into == "":
+        raise InvalidInput("into", "is empty; give a folder")
 
 
 def output_option(function: _Function) -> _Function:
