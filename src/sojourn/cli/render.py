@@ -210,6 +210,7 @@ class TerminalRenderer(PlainRenderer):
                 unit_scale=True,
                 unit_divisor=1024,
                 leave=False,
+                nrows=20,  # where a terminal does not know its own, nothing would be drawn
             )
         self._bar.update(event.done - self._bar.n)
 
