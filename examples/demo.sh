@@ -10,7 +10,9 @@ mkdir -p "$demo/workdir"
 # Everything stays in the repository.
 export XDG_DATA_HOME="$demo/data" XDG_CACHE_HOME="$demo/cache"
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+bold='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
 say "A script goes to a machine with its folder"
 cat examples/epochs.sh

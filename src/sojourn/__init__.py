@@ -47,3 +47,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'sojourn' has no attribute {name!r}")
     return getattr(import_module(_HOMES.get(name, "sojourn.api")), name)
+
+
+def __dir__() -> list[str]:
+    """What shells and editors offer: also names that are not loaded yet."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

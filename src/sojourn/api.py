@@ -233,6 +233,8 @@ def get(
         found = _with_id(ctx, TaskId.parse(id), missed)  # refuses what is mistyped
     else:
         found = [handle for handle in _tasks(ctx, missed) if _means(id, handle._id)]
+    if not found and _all_begin_with(id):
+        raise InvalidInput("id", f"{id!r} is how every id begins; give more of it")
     if not found:
         raise _missing(id, missed)
     _warn_of(ctx, missed)
@@ -375,6 +377,11 @@ def _own_folders(workdir: Path) -> set[str]:
     roots = (data_root().parent, machines_root().parent)
     paths = {os.path.relpath(os.path.realpath(root), os.path.realpath(workdir)) for root in roots}
     return {path for path in paths if path != "." and not path.startswith("../") and path != ".."}
+
+
+def _all_begin_with(text: str) -> bool:
+    """Whether it tells nothing of one task. It is never taken for the only one that there is."""
+    return "tpi-".startswith(text) or not normalise(text.removeprefix("tpi-"))
 
 
 def _means(text: str, id: TaskId) -> bool:

@@ -109,7 +109,7 @@ def test_every_outcome(outcome: Outcome) -> None:
     assert f"`{outcome}`" in section("## States")
 
 
-@pytest.mark.parametrize("error", ours(SojournError))
+@pytest.mark.parametrize("error", [SojournError, *ours(SojournError)])
 def test_every_error(error: type[SojournError]) -> None:
     assert f"`{error.__name__}`" in section("## JSON")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sojourn
-from sojourn.core.errors import NotFound, SojournError
+from sojourn.core.errors import InvalidInput, SojournError
 from sojourn.core.events import LogLine
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -17,8 +17,9 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 def test_what_every_id_has_in_common_means_none(part: str) -> None:
     handle = sojourn.create(sojourn.Task("#!/bin/sh\n", name="zebra"))
     try:
-        with pytest.raises(NotFound):
+        with pytest.raises(InvalidInput) as caught:
             sojourn.get(part)
+        assert str(caught.value) == f"id: {part!r} is how every id begins; give more of it"
         for enough in ("z", "tpi-z", handle.id[:-1].removesuffix("-"), handle.id):
             assert sojourn.get(enough).id == handle.id
     finally:
@@ -63,3 +64,17 @@ def test_results_that_cannot_be_written_are_kept_and_the_way_on_is_told(tmp_path
     finally:
         handle.delete()
     assert (tmp_path / "results/x").read_text() == "1\n"
+
+
+def test_what_begins_like_every_id_may_be_a_name() -> None:
+    handle = sojourn.create(sojourn.Task("#!/bin/sh\n", name="tp-tree"))
+    try:
+        for part in ("t", "tp"):
+            assert sojourn.get(part).id == handle.id
+    finally:
+        handle.delete()
+
+
+def test_public_names_are_listed() -> None:
+    assert {*sojourn.__all__, "__version__"} <= set(dir(sojourn))
+    assert "import_module" not in dir(sojourn)

@@ -7,6 +7,7 @@ renders events.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib import import_module
 
@@ -83,7 +84,18 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point: errors become words and an exit code."""
+    _open_streams()
     _print_anything()
+    try:
+        code = _called()
+    except OSError as error:  # what click prints by itself, such as help, was not taken
+        from sojourn.cli.render import show_unwritable
+
+        code = show_unwritable(error)
+    sys.exit(code)
+
+
+def _called() -> int:
     try:
         code = cli.main(prog_name="sojourn", standalone_mode=False)
     except click.exceptions.Exit as end:
@@ -97,7 +109,22 @@ def main() -> None:
         from sojourn.cli.render import show_error
 
         code = show_error(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
+
+
+def _open_streams() -> None:
+    """What somebody closed (`>&-`) leads nowhere: Python would have no such stream at all.
+
+    And the next file to be opened would get its number, and with it what others print there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w"))  # noqa: SIM115
 
 
 def _print_anything() -> None:

@@ -82,4 +82,6 @@ def _problem(message: str, prefix: str) -> Problem:
         return Problem(prefix, message)
     expected, got = (_WORDS.get(kind, f"a {kind}") for kind in wrong.group(1, 2))
     path = ".".join(part for part in (prefix, wrong[3]) if part)
+    if wrong.group(1, 2) == ("int", "float"):
+        got = "one with a fraction"
     return Problem(path, f"must be {expected}, not {got}")

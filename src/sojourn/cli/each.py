@@ -4,24 +4,72 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sojourn.cli.session import opened
+import click
+
+from sojourn.cli.render import Unwritable, error_code, error_row, show_error
+from sojourn.cli.session import opened, told
+from sojourn.core.errors import Cancelled, SojournError
 from sojourn.core.events import StatusChanged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from sojourn.api import Handle
+    from sojourn.cli.session import Session
 
-__all__ = ["to_each"]
+__all__ = ["to_each", "with_state"]
 
 
-def to_each(ids: tuple[str, ...], as_json: bool, verb: Callable[[Handle], None]) -> None:
-    """Do it to each task, and show the state it is in then."""
+def to_each(ids: tuple[str, ...], as_json: bool, verb: Callable[[Session, Handle], None]) -> None:
+    """Do it to each task: one that fails does not keep it from the others.
+
+    What is not there is refused before anything is done. The exit code is that of the first error.
+    """
+    with opened(as_json=as_json) as session:
+        handles = _resolved(session, ids)
+        if len(handles) == 1:
+            verb(session, handles[0])
+            return
+        codes = [_attempted(session, handle, as_json, verb) for handle in handles]
+        raise click.exceptions.Exit(next((code for code in codes if code), 0))
+
+
+def with_state(verb: Callable[[Handle], None]) -> Callable[[Session, Handle], None]:
+    """The same, showing the state that a task is in afterwards."""
+
+    def done(session: Session, handle: Handle) -> None:
+        verb(handle)
+        now = handle.status()
+        session.renderer(StatusChanged(handle.id, str(now.state), now.reason, now.exit_code))
+
+    return done
+
+
+def _resolved(session: Session, ids: Iterable[str]) -> list[Handle]:
+    """The tasks, each once, however often and by whichever beginning it is named."""
     from sojourn import api
 
-    with opened(as_json=as_json) as session:
-        for id in ids:  # noqa: A001
-            handle = api.get(id, ctx=session.ctx)
-            verb(handle)
-            now = handle.status()
-            session.renderer(StatusChanged(handle.id, str(now.state), now.reason, now.exit_code))
+    found = [api.get(id, ctx=session.ctx) for id in ids]  # noqa: A001
+    return list({handle.id: handle for handle in found}.values())
+
+
+def _attempted(
+    session: Session, handle: Handle, as_json: bool, verb: Callable[[Session, Handle], None]
+) -> int:
+    try:
+        verb(session, handle)
+    except (Cancelled, BrokenPipeError, Unwritable):
+        raise  # these are about the command, not about one task
+    except (OSError, SojournError) as error:
+        return _shown(session, handle, as_json, told(error))
+    return 0
+
+
+def _shown(session: Session, handle: Handle, as_json: bool, error: SojournError) -> int:
+    session.renderer.close()
+    if as_json:
+        session.renderer.result(error_row(error) | {"id": handle.id}, "")
+        return error_code(error)
+    if handle.id not in error.message:
+        error.message = f"{handle.id}: {error.message}"
+    return show_error(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sojourn.cli.render import INTERRUPTED
+from sojourn.cli.render import INTERRUPTED, Unwritable
 from sojourn.core.errors import AuthError, Cancelled, Transient
 from sojourn.core.status import State
 
@@ -28,20 +28,24 @@ def followed(
         for line in handle.logs(follow=True, rank=rank, attempt=attempt):
             session.renderer(line)
     except Cancelled:
-        _detached(session, handle)
-        raise Cancelled(
-            "Detached; the task goes on", hint=f"Come back with: sojourn logs {handle.id} --follow"
-        ) from None
-    except (AuthError, Transient) as error:
-        back = f"The task goes on. Come back with: sojourn logs {handle.id} --follow"
-        error.hint = f"{error.hint}\n{back}".strip()
+        if not session.terminated:
+            _detached(session, handle)
+        raise Cancelled("Detached; the task goes on", hint=_way_back(handle)) from None
+    except (AuthError, Transient, Unwritable) as error:
+        error.hint = f"{error.hint}\nThe task goes on. {_way_back(handle)}".strip()
         raise
     except BrokenPipeError:
-        session.ctx.note(
-            f"The output was closed; the task goes on. "
-            f"Come back with: sojourn logs {handle.id} --follow"
-        )
+        session.ctx.note(f"The output was closed; the task goes on. {_way_back(handle)}")
         raise
+
+
+def _way_back(handle: Handle) -> str:
+    """`run` would have brought the results home, and does so no more."""
+    return (
+        f"Come back with: sojourn logs {handle.id} --follow\n"
+        f"Bring its results home with: sojourn pull {handle.id}\n"
+        f"Or bring them home and remove the rest: sojourn delete {handle.id}"
+    )
 
 
 def _detached(session: Session, handle: Handle) -> None:
@@ -54,6 +58,8 @@ def _detached(session: Session, handle: Handle) -> None:
     give_up = time.monotonic() + _SECOND_CHANCE
     while time.monotonic() < give_up:
         time.sleep(0.05)
+        if session.terminated:
+            return
         if session.interrupts > 1:  # also if the second came right after the first
             session.interrupts = 0
             session.renew()

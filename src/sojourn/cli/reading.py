@@ -11,17 +11,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["located", "read_text", "unknown"]
+__all__ = ["decoded", "located", "read_text", "unknown"]
 
 
 def read_text(path: Path) -> str:
     """The text of a file, its line endings untouched."""
     try:
-        return path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInput(str(path), "is not a text in UTF-8") from error
+        return decoded(path.read_bytes(), str(path))
     except OSError as error:
         raise InvalidInput(str(path), f"cannot be read: {error.strerror}") from error
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text that a file, or whatever has this name, contains."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(name, "is not a text in UTF-8") from error
 
 
 def located(where: str, problems: Iterable[Problem]) -> InvalidInput:

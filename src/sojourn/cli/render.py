@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from sojourn.core.errors import (
@@ -34,9 +35,20 @@ if TYPE_CHECKING:
 
     from tqdm import tqdm
 
-__all__ = ["INTERRUPTED", "Renderer", "error_code", "error_row", "make_renderer", "show_error"]
+__all__ = [
+    "INTERRUPTED",
+    "Renderer",
+    "Unwritable",
+    "error_code",
+    "error_row",
+    "make_renderer",
+    "show_error",
+    "show_unwritable",
+]
 
 INTERRUPTED = 130
+_CANCELLED = ("Cancelled", "KeyboardInterrupt")  # how the error of a step begins after Ctrl-C
+_NO_BAR_BEFORE = 0.3  # seconds; most steps are over sooner
 _STATE_COLOURS = {"succeeded": "32", "running": "36", "failed": "31", "timed-out": "31"}
 
 
@@ -126,57 +138,107 @@ class PlainRenderer:
             _write(text + "\n")
 
     def tell(self, text: str) -> None:
-        self.close()
+        if self._open is not None and _share_a_screen():
+            self.end_line()
         _say(text)
 
-    def close(self) -> None:
+    def end_line(self) -> None:
+        """End the line of the script that has no end yet."""
         if self._open is not None:
             self._open = None
             _write("\n")
 
+    def close(self) -> None:
+        self.end_line()
+
 
 class TerminalRenderer(PlainRenderer):
-    """A terminal: steps with their times, bars with bytes, rate and time left."""
+    """A terminal: the step at work, those before it with their times, bars with bytes and rate.
+
+    The step at work stands in a line without an end, which gives way to all that is written.
+    """
 
     def __init__(self, *, ranks: bool, timestamps: bool) -> None:
         super().__init__(ranks=ranks, timestamps=timestamps)
         self._bar: tqdm[Any] | None = None
+        self._steps: dict[str, float] = {}  # those at work, and when they began
+        self._drawn = False
 
-    def event(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:
         if isinstance(event, Progress):
             self._progress(event)
+            return
+        self._erase()
+        super().__call__(event)
+        self._draw()
+
+    def event(self, event: Event) -> None:
+        if isinstance(event, StepStarted):
+            self._steps[event.step] = time.monotonic()
         elif isinstance(event, StepEnded):
-            self._end_bar()
-            mark = _coloured("failed", "31") if event.error else _coloured("done", "32")
-            self.tell(f"{event.step}: {mark} in {event.seconds:.1f} s")
+            self._steps.pop(event.step, None)
+            self.tell(f"{event.step}: {_mark(event)} in {event.seconds:.1f} s")
         elif isinstance(event, StatusChanged):
             self.tell(_coloured(state_line(event), _STATE_COLOURS.get(event.state, "33")))
         elif isinstance(event, Note):
             self.tell(event.message)
 
+    def result(self, row: Mapping[str, Any], text: str) -> None:
+        self._erase()
+        super().result(row, text)
+        self._draw()
+
+    def close(self) -> None:
+        self._erase()
+        self._steps.clear()
+        super().close()
+
     def _progress(self, event: Progress) -> None:
         if self._bar is None:
+            if time.monotonic() - self._steps.get(event.step, 0.0) < _NO_BAR_BEFORE:
+                return
+            self._erase()
+            if _share_a_screen():
+                self.end_line()
             from tqdm import tqdm  # only when something is drawn: it is not free to load
 
             self._bar = tqdm(
                 total=event.total if event.total >= 0 else None,
+                initial=event.done,
                 desc=event.step,
                 unit="B" if event.unit == "bytes" else event.unit,
                 unit_scale=True,
                 unit_divisor=1024,
                 leave=False,
-                delay=0.3,
+                nrows=20,  # where a terminal does not know its own, nothing would be drawn
             )
         self._bar.update(event.done - self._bar.n)
 
-    def _end_bar(self) -> None:
+    def _draw(self) -> None:
+        if not self._steps:
+            return
+        if _share_a_screen():
+            self.end_line()
+        self._drawn = True
+        # What is wider than the screen goes on in the next line, and could not be erased.
+        _say(f"{next(reversed(self._steps))} ..."[: _columns() - 1], end="")
+
+    def _erase(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+        if self._drawn:
+            self._drawn = False
+            # The whole line, because a terminal adds ^C to what stands there.
+            _say(f"\r{' ' * (_columns() - 1)}\r", end="")
 
-    def close(self) -> None:
-        self._end_bar()
-        super().close()
+
+def _mark(event: StepEnded) -> str:
+    if not event.error:
+        return _coloured("done", "32")
+    if event.error.startswith(_CANCELLED):
+        return _coloured("cancelled", "33")
+    return _coloured("failed", "31")
 
 
 def state_line(event: StatusChanged) -> str:
@@ -192,6 +254,10 @@ def _coloured(text: str, code: str) -> str:
     return text if plain else f"\033[{code}m{text}\033[0m"
 
 
+class Unwritable(SojournError):
+    """Standard output takes no more; a full disk above all."""
+
+
 def _write(text: str) -> None:
     """If its reader has enough, as `head` does, that is raised once; later output is dropped."""
     try:
@@ -200,14 +266,42 @@ def _write(text: str) -> None:
     except BrokenPipeError:
         _silence(sys.stdout)
         raise
+    except OSError as error:
+        _silence(sys.stdout)
+        raise _unwritable(error) from error
 
 
-def _say(text: str) -> None:
+def _unwritable(error: OSError) -> Unwritable:
+    return Unwritable(f"Standard output cannot be written: {error.strerror}")
+
+
+def show_unwritable(error: OSError) -> int:
+    """The same for what was not written by us; returns the exit code."""
+    _silence(sys.stdout)
+    return show_error(_unwritable(error))
+
+
+def _say(text: str, end: str = "\n") -> None:
     """Nobody has to listen to what Sojourn tells of its own work."""
     try:
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
-    except BrokenPipeError:
+        print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201
+    except OSError:
         _silence(sys.stderr)
+
+
+def _share_a_screen() -> bool:
+    """Whether results and words end up in the same terminal or file."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except OSError:
+        return False
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except OSError:
+        return 80
 
 
 def _silence(stream: TextIO) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,14 +10,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sojourn.cli.render import Renderer, error_code, error_row, make_renderer
+from sojourn.cli.render import Renderer, Unwritable, error_code, error_row, make_renderer
 from sojourn.core.context import Context
-from sojourn.core.errors import SojournError
+from sojourn.core.errors import InvalidInput, SojournError
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Session", "id_argument", "ids_argument", "json_option", "opened", "output_option"]
+__all__ = [
+    "Session",
+    "check_into",
+    "id_argument",
+    "ids_argument",
+    "into_option",
+    "json_option",
+    "opened",
+    "output_option",
+    "told",
+]
 
 _BROKEN_PIPE = 141  # as a shell has it for a program that SIGPIPE ended
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -29,9 +40,13 @@ class Session:
         self.renderer = renderer
         self.ctx = Context(renderer)
         self.interrupts = 0
+        self.terminated = False
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.interrupts += 1
+        if number == signal.SIGTERM:
+            self.terminated = True  # by a program, such as `timeout`: nobody is there to ask
+        else:
+            self.interrupts += 1
         if self.interrupts > 2:
             raise KeyboardInterrupt
         self.ctx.cancel()
@@ -54,20 +69,33 @@ def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
     except BrokenPipeError as error:
         raise click.exceptions.Exit(_BROKEN_PIPE) from error
     except (OSError, SojournError) as error:
-        told = error if isinstance(error, SojournError) else _told(error)
-        if not as_json:
-            raise told from error
-        session.renderer.result(error_row(told), "")
-        raise click.exceptions.Exit(error_code(told)) from error
+        known = told(error)
+        if not as_json or isinstance(known, Unwritable):
+            raise known from error
+        session.renderer.result(error_row(known), "")
+        raise click.exceptions.Exit(error_code(known)) from error
     finally:
         session.renderer.close()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _told(error: OSError) -> SojournError:
+def told(error: OSError | SojournError) -> SojournError:
+    """What the system says, as an error of ours."""
+    if isinstance(error, SojournError):
+        return error
+    if isinstance(error, FileNotFoundError) and not error.filename and _is_nowhere():
+        return SojournError("The current folder was deleted", hint="Change to another one: cd ...")
     where = f"{error.filename}: " if error.filename else ""
     return SojournError(f"{where}{error.strerror or error}")
+
+
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def json_option(function: _Function) -> _Function:
@@ -95,6 +123,17 @@ def id_argument(function: _Function) -> _Function:
 def ids_argument(function: _Function) -> _Function:
     """Adds the argument IDS: one or more."""
     return click.argument("ids", nargs=-1, required=True, shell_complete=complete_id)(function)
+
+
+def into_option(text: str) -> Callable[[_Function], _Function]:
+    """Adds --into; `check_into` has to be called."""
+    return click.option("--into", type=click.Path(file_okay=False, readable=False), help=text)
+
+
+def check_into(into: str | None) -> None:
+    """A variable that is empty by mistake must not mean the workdir."""
+    if into == "":
+        raise InvalidInput("into", "is empty; give a folder")
 
 
 def output_option(function: _Function) -> _Function:

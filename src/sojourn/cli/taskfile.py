@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sojourn.cli.reading import located, read_text
+from sojourn.cli.reading import decoded, located, read_text
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Task
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["TaskFile", "read_tasks"]
+__all__ = ["TaskFile", "read_piped", "read_tasks"]
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,31 @@ def read_tasks(path: Path) -> list[TaskFile]:
         from sojourn.cli.hclfile import read_hcl
 
         return [TaskFile(label, task) for label, task in read_hcl(path).items()]
-    return [TaskFile(path.stem, _script(path))]
+    return [TaskFile(path.stem, _script(read_text(path), str(path)))]
 
 
-def _script(path: Path) -> Task:
-    text = read_text(path)
+def read_piped(source: Path | int, name: str) -> Task:
+    """The script that comes through a pipe, which may take its time; Ctrl-C ends the waiting."""
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in (
+            (signal.SIGINT, signal.default_int_handler),
+            (signal.SIGTERM, signal.SIG_DFL),
+        )
+    }
+    try:
+        with open(source, "rb", closefd=not isinstance(source, int)) as pipe:
+            data = pipe.read()
+    except OSError as error:
+        raise InvalidInput("script", f"{name} cannot be read: {error.strerror}") from error
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return _script(decoded(data, name), name)
+
+
+def _script(text: str, name: str) -> Task:
     try:
         return Task(text)
     except InvalidInput as error:
-        raise located(str(path), error.problems) from error
+        raise located(name, error.problems) from error

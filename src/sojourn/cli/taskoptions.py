@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,7 +14,11 @@ import click
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Task
 
-__all__ = ["task_options", "tasks_from"]
+__all__ = ["PATH", "task_options", "tasks_from"]
+
+PATH = click.Path(readable=False)
+"""Shells complete it. Whether it can be read we look at ourselves, and name the field."""
+
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _STORAGE = ("workdir", "output", "exclude", "container", "container_opts")
@@ -21,9 +26,7 @@ _STORAGE = ("workdir", "output", "exclude", "container", "container_opts")
 _OPTIONS = (
     click.option("--name", help="Name it: the same name is always the same task."),
     click.option("--cloud", help="Where to run: local (the default) or aws."),
-    click.option(
-        "--workdir", type=click.Path(), help="Folder to upload and to run in; none if not given."
-    ),
+    click.option("--workdir", type=PATH, help="Folder to upload and to run in; none if not given."),
     click.option("--output", help="Folder to bring home, relative to the workdir."),
     click.option(
         "--exclude", multiple=True, metavar="GLOB", help="Do not transfer these files; repeatable."
@@ -79,7 +82,7 @@ def tasks_from(file: str | None, command: list[str], options: Mapping[str, Any])
         raise InvalidInput(
             "script", "give a script, a task.yaml, a main.tf, or a command after `--`"
         )
-    tasks = [_with(task, given) for task in _read(Path(file))]
+    tasks = [_with(task, given) for task in _read(file)]
     _refuse_doubles(tasks)
     return tasks
 
@@ -98,17 +101,31 @@ def _script(command: list[str]) -> str:
     return f"#!/bin/sh\nexec {shlex.join(command)}\n"
 
 
-def _read(path: Path) -> list[Task]:
+def _read(file: str) -> list[Task]:
+    from sojourn.cli.taskfile import read_piped, read_tasks
+
+    path = Path(file)
+    if file == "-":
+        return [read_piped(0, "standard input")]
     if path.is_dir():
         raise InvalidInput("script", f"{path} is a folder; give a script, a task.yaml or a main.tf")
-    if not path.is_file():
+    if not path.exists():
         raise InvalidInput(
             "script",
             f"there is no file {path}; a command to run goes after `--`: sojourn run -- {path}",
         )
-    from sojourn.cli.taskfile import read_tasks
+    if not os.access(path, os.R_OK):
+        raise InvalidInput("script", f"{path} cannot be read; allow it first")
+    if path.is_file():
+        return [found.task for found in read_tasks(path)]
+    if path.is_fifo() or _is_standard_input(path):
+        return [read_piped(path, file)]
+    raise InvalidInput("script", f"{path} is neither a file nor a pipe")
 
-    return [found.task for found in read_tasks(path)]
+
+def _is_standard_input(path: Path) -> bool:
+    """As /dev/stdin is, whatever lies behind it."""
+    return os.path.samestat(path.stat(), os.fstat(0))
 
 
 def _with(task: Task, given: Mapping[str, Any]) -> Task:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -35,6 +36,8 @@ class Storage:
     container_opts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.workdir, os.PathLike):
+            object.__setattr__(self, "workdir", os.fspath(self.workdir))
         if isinstance(self.exclude, list):
             object.__setattr__(self, "exclude", tuple(self.exclude))
         _copy(self, "container_opts")
@@ -54,7 +57,7 @@ class Storage:
         ):
             yield Problem("storage.exclude", "must be a list of patterns such as '*.pyc'")
         else:
-            yield from _exclude_problems(self.exclude)
+            yield from _exclude_problems(self.exclude, _excludable(self.output))
         if self.container_opts and not self.container:
             yield Problem(
                 "storage.container_opts", "has a meaning only together with storage.container"
@@ -215,12 +218,28 @@ def _script_problems(script: str) -> Iterator[Problem]:
         )
 
 
-def _exclude_problems(patterns: tuple[str, ...]) -> Iterator[Problem]:
+def _excludable(output: object) -> str:
+    """The output as filters see it; nothing, if it is the whole workdir or wrong anyway."""
+    path = posixpath.normpath(output) if isinstance(output, str) else "."
+    return "" if path == "." else path
+
+
+def _exclude_problems(patterns: tuple[str, ...], output: str) -> Iterator[Problem]:
+    if output and Filters().covers(output):
+        yield Problem("storage.output", f"{output!r} is never transferred; give another folder")
+        return
     for pattern in patterns:
         try:
-            Filters((pattern,))
+            excluded = Filters((pattern,)).covers(output)
         except InvalidInput as error:
             yield from error.problems
+            continue
+        if output and excluded:
+            yield Problem(
+                "storage.exclude",
+                f"{pattern!r} excludes {output!r}, which is storage.output: nothing would come "
+                "home",
+            )
 
 
 def _inside(path: str) -> bool:

@@ -176,7 +176,12 @@ def _stages(resources: Sequence[Resource]) -> list[list[Resource]]:
 
 def _upload(ctx: Context, data: Data, launch: Launch, *, existed: bool) -> None:
     records = data.records(ctx, launch.task.parallelism) if existed else []
-    if any(record.attempt for record in records):
+    if records and all(record.ended for record in records):
+        ctx.warn(
+            f"{launch.id} has ended, and does not run again: its log and results are the old ones. "
+            f"For a new run, first `sojourn delete {launch.id}`, or choose another name."
+        )
+    elif any(record.attempt for record in records):
         ctx.note(
             f"{launch.id} is there already and goes on as it is: nothing is uploaded. "
             "Delete it first for a new run."

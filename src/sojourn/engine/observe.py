@@ -124,6 +124,10 @@ class _Follower:
             if self._seen is None:
                 raise
             raise NotFound(f"{self._id} was deleted meanwhile", hint=error.hint) from error
+        if not now.ranks and self._seen is not None:  # what was complete is so until it is deleted
+            raise NotFound(
+                f"{self._id} was deleted meanwhile", hint="`sojourn list` shows all there are."
+            )
         if not now.ranks:
             raise NotFound(
                 f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {self._id}"

@@ -37,6 +37,29 @@ def test_a_second_ctrl_c_right_after_the_first_counts(monkeypatch: pytest.Monkey
     assert handle.stopped == 1
 
 
+def test_who_is_terminated_is_not_asked_to_press_anything(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    handle: Any = _Handle()
+    session = Session(PlainRenderer(ranks=False, timestamps=False))
+    for _ in range(3):  # `timeout` sends it to the command and to its group
+        session.on_signal(15, None)
+    with pytest.raises(Cancelled, match="Detached; the task goes on"):
+        followed(session, handle)
+    assert "Press" not in capsys.readouterr().err
+    assert handle.stopped == 0
+
+
+def test_who_is_terminated_after_a_ctrl_c_does_not_stop_the_task() -> None:
+    handle: Any = _Handle()
+    session = Session(PlainRenderer(ranks=False, timestamps=False))
+    session.on_signal(2, None)
+    session.on_signal(15, None)
+    with pytest.raises(Cancelled, match="Detached; the task goes on"):
+        followed(session, handle)
+    assert handle.stopped == 0
+
+
 @pytest.mark.parametrize("kind", [AuthError, Transient])
 def test_who_cannot_look_any_more_learns_how_to_come_back(kind: type[SojournError]) -> None:
     class LoggedOut(_Handle):
@@ -49,7 +72,9 @@ def test_who_cannot_look_any_more_learns_how_to_come_back(kind: type[SojournErro
     with pytest.raises(kind) as caught:
         followed(session, handle)
     assert caught.value.hint == (
-        "Log in.\nThe task goes on. Come back with: sojourn logs tpi-x --follow"
+        "Log in.\nThe task goes on. Come back with: sojourn logs tpi-x --follow\n"
+        "Bring its results home with: sojourn pull tpi-x\n"
+        "Or bring them home and remove the rest: sojourn delete tpi-x"
     )
 
 

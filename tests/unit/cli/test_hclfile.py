@@ -356,7 +356,7 @@ ONLY = "only Terraform can work out {}: write the value itself, or use `terrafor
         ("storage {\n}\n  storage {\n}", "storage: is given more than once"),
         ("spot = 1\n  spot = 2", "spot: is given more than once"),
         ('timeout = "soon"', "timeout: must be a whole number, not a text"),
-        ("timeout = 1.5", "timeout: must be a whole number, not a number"),
+        ("timeout = 1.5", "timeout: must be a whole number, not one with a fraction"),
         ("timeout = true", "timeout: must be a whole number, not true or false"),
         ("timeout = 0", "timeout: 0 is not possible; give a number of seconds, 1 or more"),
         ("name = []", "name: must be a text, not a list"),

@@ -40,6 +40,8 @@ def test_while_following(shell: Shell) -> None:
     (task,) = shell.tasks()
     assert f"Detaching from {task}, which goes on." in terminal.shown
     assert f"Come back with: sojourn logs {task} --follow" in terminal.shown
+    assert f"Bring its results home with: sojourn pull {task}" in terminal.shown
+    assert f"remove the rest: sojourn delete {task}" in terminal.shown
     assert shell.state(task) == "running"
     _finish(shell)
     back = shell("logs", "--follow", task)
@@ -75,6 +77,21 @@ def test_while_following_an_old_task(shell: Shell) -> None:
     assert shell.state(task) == "running"
 
 
+def test_terminated_while_following(shell: Shell) -> None:
+    run = shell.background("run", "--", "bash", "-c", _STEADY)
+    assert run.stdout
+    assert run.stdout.readline() == "started\n"
+    begin = time.monotonic()
+    run.terminate()
+    _, err = run.communicate(timeout=30)
+    assert time.monotonic() - begin < 2.5
+    assert run.returncode == 130
+    assert "Detached; the task goes on\n" in err
+    assert "Ctrl-C" not in err
+    (task,) = shell.tasks()
+    assert shell.state(task) == "running"
+
+
 def test_with_json(shell: Shell) -> None:
     task = shell.detached(_STEADY)
     logs = shell.background("logs", "--json", "--follow", task)
@@ -102,6 +119,17 @@ def test_while_deleting(shell: Shell) -> None:
     assert shell.tasks() == [task]
     shell.ok("delete", task)
     assert shell.tasks() == []
+
+
+def test_a_step_is_on_the_terminal_while_it_works(shell: Shell) -> None:
+    task = shell.detached(_SLOW_TO_END)
+    until(lambda: shell("logs", task).stdout == "started\n")
+    terminal = shell.terminal("stop", task)
+    terminal.until("Stopping machines ...")
+    assert "Stopping machines: " not in terminal.shown
+    terminal.press_ctrl_c()
+    assert terminal.wait() == 130
+    assert "Stopping machines: \x1b[33mcancelled\x1b[0m in " in terminal.shown
 
 
 def test_again_and_again_ends_at_once(shell: Shell) -> None:

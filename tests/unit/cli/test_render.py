@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
+from sojourn.cli import render
 from sojourn.cli.render import (
     JsonRenderer,
     PlainRenderer,
@@ -86,9 +88,25 @@ def test_the_next_attempt_begins_a_line(capsys: pytest.CaptureFixture[str]) -> N
     assert out == "half\nanew\n"
 
 
-def test_words_do_not_stand_in_a_line_of_the_script(capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = _shown(capsys, _line("a", partial=True), Note("note"), _line("b"))
-    assert (out, err) == ("a\nb\n", "note\n")
+_IN_A_LINE = (_line("a", partial=True), Note("note"), _line("b"))
+
+
+def test_words_do_not_stand_in_a_line_of_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open(tmp_path / "both", "a") as out, open(tmp_path / "both", "a") as err:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        renderer = PlainRenderer(ranks=False, timestamps=False)
+        for event in _IN_A_LINE:
+            renderer(event)
+    assert (tmp_path / "both").read_text() == "a\nnote\nb\n"
+
+
+def test_words_that_go_elsewhere_leave_the_lines_of_the_script_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _shown(capsys, *_IN_A_LINE) == ("ab\n", "note\n")
 
 
 def test_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,6 +166,66 @@ def test_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     assert "Uploading: \x1b[32mdone\x1b[0m in 1.2 s\n" in captured.err
     assert "Other: \x1b[31mfailed\x1b[0m in 0.5 s\n" in captured.err
     assert "\x1b[32mTask succeeded\x1b[0m\nnote\nWarning: look\n" in captured.err
+
+
+_ERASED = f"\r{' ' * 79}\r"
+
+
+def _on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *events: Event
+) -> str:
+    monkeypatch.setenv("NO_COLOR", "1")
+    renderer = TerminalRenderer(ranks=False, timestamps=False)
+    for event in events:
+        renderer(event)
+    return capsys.readouterr().err
+
+
+def test_the_step_at_work_is_on_the_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = StepStarted("Stopping")
+    assert _on_a_terminal(capsys, monkeypatch, started) == "Stopping ..."
+    assert _on_a_terminal(capsys, monkeypatch, started, StepEnded("Stopping", 1.25)) == (
+        f"Stopping ...{_ERASED}Stopping: done in 1.2 s\n"
+    )
+    assert _on_a_terminal(capsys, monkeypatch, started, Note("note")) == (
+        f"Stopping ...{_ERASED}note\nStopping ..."
+    )
+
+
+def test_of_several_steps_at_work_one_is_on_the_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [StepStarted("One"), StepStarted("Two"), StepEnded("Two", 1.0)]
+    assert _on_a_terminal(capsys, monkeypatch, *events) == (
+        f"One ...{_ERASED}Two ...{_ERASED}Two: done in 1.0 s\nOne ..."
+    )
+
+
+def test_a_step_whose_name_is_wider_than_the_screen_can_be_erased(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _on_a_terminal(capsys, monkeypatch, StepStarted("x" * 200)) == "x" * 79
+
+
+@pytest.mark.parametrize("error", ["Cancelled", "Cancelled\nhint", "KeyboardInterrupt"])
+def test_a_step_that_was_cancelled_has_not_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    shown = _on_a_terminal(capsys, monkeypatch, StepEnded("Stopping", 1.0, error))
+    assert shown == "Stopping: cancelled in 1.0 s\n"
+
+
+def test_a_bar_takes_the_place_of_the_step(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render, "_NO_BAR_BEFORE", 0.0)
+    events = [StepStarted("Up"), Progress("Up", 50, 100), StepEnded("Up", 1.0)]
+    shown = _on_a_terminal(capsys, monkeypatch, *events)
+    assert shown.startswith(f"Up ...{_ERASED}")
+    assert "50%|" in shown
+    assert shown.endswith("\rUp: done in 1.0 s\n")
 
 
 def test_no_color(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.privileges import stopped_by_modes
 from tests.support.waiting import until
 from tests.unit.cli.shell import COMMAND, Shell
 
@@ -16,8 +19,6 @@ _ECHO = "import json, sys; print(json.dumps(sys.argv[1:]))"
 
 
 def test_arguments_arrive_as_they_were_given(shell: Shell) -> None:
-    import json
-
     given = ["a b", "", "it's", '"q"', "$HOME `x` \\n", "é☃", "--", "-x", "*", "one\ntwo", "#"]
     shown = shell.ok("run", "--", sys.executable, "-c", _ECHO, *given)
     assert json.loads(shown) == given
@@ -88,6 +89,62 @@ def test_a_script_with_its_data(shell: Shell) -> None:
     assert result.returncode == 0
     assert result.stdout.split() == ["data", "results", "train.sh"]
     assert (shell.cwd / "results" / "copy").read_text() == "hello"
+
+
+@pytest.mark.parametrize("file", ["-", "/dev/stdin"])
+def test_a_script_that_comes_through_a_pipe(shell: Shell, file: str) -> None:
+    result = shell("run", file, input="#!/bin/sh\necho hello\n")
+    assert (result.returncode, result.stdout) == (0, "hello\n")
+    refused = shell("run", file, input="echo hello\n")
+    assert refused.returncode == 2
+    assert "script: must begin with a shebang" in refused.stderr
+
+
+def test_a_script_of_another_program(shell: Shell) -> None:
+    command = f"{shlex.join(COMMAND)} run <(printf '#!/bin/sh\\necho hello\\n')"
+    run = subprocess.run(
+        ["bash", "-c", command], env=shell.environment, capture_output=True, timeout=30
+    )
+    assert (run.returncode, run.stdout) == (0, b"hello\n")
+
+
+def test_ctrl_c_while_a_script_does_not_come(shell: Shell) -> None:
+    os.mkfifo(shell.cwd / "pipe")
+    terminal = shell.terminal("run", "pipe")
+    writing = os.open(shell.cwd / "pipe", os.O_WRONLY)  # returns when it is read
+    terminal.press_ctrl_c()
+    assert terminal.wait() == 130
+    os.close(writing)
+    assert "Traceback" not in terminal.shown
+
+
+def test_a_script_that_is_no_file(shell: Shell) -> None:
+    result = shell("run", "/dev/zero")
+    assert result.returncode == 2
+    assert result.stderr == "Error: script: /dev/zero is neither a file nor a pipe\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "args"),
+    [("script", ["secret"]), ("storage.workdir", ["--workdir", "secret", "--", "true"])],
+)
+def test_what_cannot_be_read(shell: Shell, field: str, args: list[str]) -> None:
+    if field == "script":
+        shell.file("secret", "#!/bin/sh\n").chmod(0)
+    else:
+        (shell.cwd / "secret").mkdir(mode=0)
+    run = subprocess.run(
+        [*stopped_by_modes(), *COMMAND, "run", "--json", *args],
+        cwd=shell.cwd,
+        env=shell.environment,
+        capture_output=True,
+        timeout=30,
+    )
+    (shell.cwd / "secret").chmod(0o700)
+    assert (run.returncode, run.stderr) == (2, b"")
+    (problem,) = json.loads(run.stdout)["problems"]
+    assert problem["path"] == field
+    assert "cannot be read; allow it first" in problem["message"]
 
 
 def test_gitignore(shell: Shell) -> None:
@@ -206,6 +263,17 @@ def test_keep(shell: Shell) -> None:
     assert (shell.cwd / "results" / "new").exists()
 
 
+def test_a_task_that_has_ended_does_not_run_again(shell: Shell) -> None:
+    args = ("run", "--keep", "--name", "kept", "--", "sh", "-c", "echo once")
+    shell.ok(*args)
+    again = shell(*args)
+    assert (again.returncode, again.stdout) == (0, "once\n")
+    (task,) = shell.tasks()
+    assert f"Warning: {task} has ended, and does not run again: its log" in again.stderr
+    assert f"first `sojourn delete {task}`, or choose another name" in again.stderr
+    assert "goes on" not in again.stderr
+
+
 def test_a_task_that_somebody_stopped_is_kept(shell: Shell) -> None:
     run = shell.background("run", "--", "sh", "-c", "echo started; sleep 60")
     assert run.stdout
@@ -257,6 +325,11 @@ def test_nobody_listens_to_standard_error(shell: Shell) -> None:
     )
     os.close(writing)
     assert (run.returncode, run.stdout) == (0, b"hello\n")
+
+
+def test_words_do_not_cut_the_lines_of_a_script(shell: Shell) -> None:
+    script = "head -c 200000 /dev/zero | tr '\\0' y; sleep 2; echo end"
+    assert shell.ok("run", "--", "sh", "-c", script) == "y" * 200_000 + "end\n"
 
 
 def test_a_terminal_that_knows_ascii_only(shell: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -74,6 +75,8 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
         (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
         (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
+        (["pull", "--into", "", "any"], "into: is empty; give a folder"),
+        (["delete", "--into", "", "any"], "into: is empty; give a folder"),
     ],
 )
 def test_invalid_input(shell: Shell, args: list[str], words: str) -> None:
@@ -141,6 +144,20 @@ def test_a_home_that_cannot_be_used(shell: Shell) -> None:
     assert "Not a directory" in result.stderr
     rows = shell.rows("run", "--", "true")
     assert (rows[-1]["type"], rows[-1]["error"]) == ("error", "SojournError")
+
+
+def test_a_current_folder_that_was_deleted(shell: Shell) -> None:
+    script = f'mkdir gone; cd gone; rmdir "$PWD"; exec {shlex.join(COMMAND)} run -- true'
+    run = subprocess.run(
+        ["sh", "-c", script],
+        cwd=shell.cwd,
+        env=shell.environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "Error: The current folder was deleted\nChange to another one: cd ...\n"
 
 
 @pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])

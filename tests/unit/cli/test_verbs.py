@@ -94,6 +94,10 @@ def test_logs(shell: Shell) -> None:
     refused = shell("logs", task, "--rank", "2")
     assert refused.returncode == 2
     assert "rank: 2 is not one of 0 to 1" in refused.stderr
+    for options in (["--attempt", "3"], ["--attempt", "0"], ["--follow", "--attempt", "9"]):
+        refused = shell("logs", task, *options)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr == f"Error: attempt: {options[-1]} is not one of 1 to 2\n"
     followed = shell("logs", "--follow", task)
     assert (followed.returncode, len(followed.stdout.splitlines())) == (0, 4)
 

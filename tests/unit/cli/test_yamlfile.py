@@ -172,7 +172,10 @@ def test_merge_keys(tmp_path: Path) -> None:
         ),
         ("cloud: aws", ["script: is required"]),
         (SCRIPT + "parallelism: two", ["parallelism: must be a whole number, not a text"]),
-        (SCRIPT + "timeout: 1.5", ["timeout: must be a whole number, not a number"]),
+        (
+            SCRIPT + "timeout: 1.5",
+            ["timeout: must be a whole number, not one with a fraction"],
+        ),
         (SCRIPT + "spot: [1]", ["spot: must be a number, not a list"]),
         (SCRIPT + "name: 7", ["name: must be a text, not a whole number"]),
         (SCRIPT + "cloud: true", ["cloud: must be a text, not true or false"]),

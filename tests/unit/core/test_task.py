@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -149,6 +151,55 @@ def test_storage_refused(field: str, value: Any, message: str) -> None:
         Storage(**{field: value})
     assert caught.value.path == f"storage.{field}"
     assert message in caught.value.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("output", "pattern"),
+    [
+        ("results", "results"),
+        ("results/", "/results"),
+        ("./results", "results/"),
+        ("a/results", "results"),
+        ("a/results", "/a"),
+        ("a/results", "/a/**"),
+        ("results", "*"),
+    ],
+)
+def test_an_output_that_is_excluded_is_refused(output: str, pattern: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Storage(output=output, exclude=("*.pyc", pattern))
+    (problem,) = caught.value.problems
+    assert problem.path == "storage.exclude"
+    assert problem.message.startswith(f"{pattern!r} excludes ")
+
+
+@pytest.mark.parametrize(
+    ("output", "pattern"),
+    [
+        ("results", "/results/tmp"),
+        ("results", "*.tmp"),
+        ("a/results", "/results"),
+        ("", "*"),
+        (".", "?"),
+    ],
+)
+def test_what_leaves_something_of_the_output_is_accepted(output: str, pattern: str) -> None:
+    assert Storage(output=output, exclude=(pattern,)).exclude == (pattern,)
+
+
+def test_an_output_that_is_never_transferred() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Storage(output=".terraform/x", exclude=("*.pyc",))
+    assert str(caught.value) == (
+        "storage.output: '.terraform/x' is never transferred; give another folder"
+    )
+
+
+def test_a_workdir_may_be_a_path() -> None:
+    assert Storage(workdir=Path("a/b")).workdir == "a/b"  # type: ignore[arg-type]
+    assert Storage(workdir=Path()) == Storage(workdir=".")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="must be a text"):
+        Storage(workdir=os.fsencode("a"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("output", ["", ".", "results", "a/b/", "./a", "a/../b", "..a", "a..b/c"])

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sojourn.cli.session import ids_argument, json_option, opened, output_option
+from sojourn.cli.each import to_each
+from sojourn.cli.session import (
+    Session,
+    check_into,
+    ids_argument,
+    into_option,
+    json_option,
+    opened,
+    output_option,
+)
+
+if TYPE_CHECKING:
+    from sojourn.api import Handle
 
 
 @click.command()
 @ids_argument
-@click.option(
-    "--into",
-    type=click.Path(file_okay=False),
-    help="Bring the results into this folder instead of the task's own workdir.",
-)
+@into_option("Bring the results into this folder instead of the task's own workdir.")
 @output_option
 @click.option("--no-pull", is_flag=True, help="Do not bring the results home: they are lost.")
 @click.option("--force", is_flag=True, help="Remove everything even if that fails.")
@@ -29,10 +39,12 @@ def delete(
     sojourn delete tpi-brave-amber-otter
     sojourn delete brave calm --no-pull
     """
-    from sojourn import api
 
-    with opened(as_json=as_json) as session:
-        for id in ids:  # noqa: A001
-            handle = api.get(id, ctx=session.ctx)
-            handle.delete(into=into, output=output, fetch=not no_pull, force=force)
-            session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+    with opened(as_json=as_json):
+        check_into(into)
+
+    def delete_one(session: Session, handle: Handle) -> None:
+        handle.delete(into=into, output=output, fetch=not no_pull, force=force)
+        session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+
+    to_each(ids, as_json, delete_one)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sojourn.cli.session import id_argument, json_option, opened
 from sojourn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sojourn.api import Handle
 
 
 @click.command()
@@ -53,6 +58,8 @@ def show_logs(
         parallelism = handle.task().parallelism
         if rank is not None and not 0 <= rank < parallelism:
             raise InvalidInput("rank", f"{rank} is not one of 0 to {parallelism - 1}")
+        if attempt is not None:
+            _check_attempt(handle, rank, attempt)
         ranks = parallelism > 1 and rank is None
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks, quiet=not follow) as session:
         handle = api.get(id, ctx=session.ctx)
@@ -62,3 +69,11 @@ def show_logs(
         for line in handle.logs(rank=rank, attempt=attempt):
             session.renderer(line)
         return 0
+
+
+def _check_attempt(handle: Handle, rank: int | None, attempt: int) -> None:
+    """The first can be asked for before it begins; of others nobody knows whether they come."""
+    tried = [each.attempt for each in handle.status().ranks if rank in (None, each.rank)]
+    last = max(1, *tried)
+    if not 1 <= attempt <= last:
+        raise InvalidInput("attempt", f"{attempt} is not one of 1 to {last}")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import click
 
-from sojourn.cli.session import id_argument, json_option, opened, output_option
+from sojourn.cli.session import (
+    check_into,
+    id_argument,
+    into_option,
+    json_option,
+    opened,
+    output_option,
+)
 
 
 @click.command()
 @id_argument
-@click.option(
-    "--into",
-    type=click.Path(file_okay=False),
-    help="A folder to use instead of the task's own workdir.",
-)
+@into_option("A folder to use instead of the task's own workdir.")
 @output_option
 @json_option
 def pull(id: str, into: str | None, output: str, as_json: bool) -> None:
@@ -28,5 +31,6 @@ def pull(id: str, into: str | None, output: str, as_json: bool) -> None:
     from sojourn import api
 
     with opened(as_json=as_json) as session:
+        check_into(into)
         written = api.get(id, ctx=session.ctx).pull(into, output=output)
         session.renderer.result({"type": "pulled", "files": written}, "\n".join(written))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sojourn.cli.session import Session, json_option, opened
-from sojourn.cli.taskoptions import task_options, tasks_from
+from sojourn.cli.taskoptions import PATH, task_options, tasks_from
 from sojourn.core.errors import NotFound, SojournError
 from sojourn.core.status import State
 
@@ -29,7 +29,10 @@ class _WithCommand(click.Command):
 
 @click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
 @click.argument(
-    "file", required=False, type=click.Path(), metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]"
+    "file",
+    required=False,
+    type=PATH,
+    metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]",
 )
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
@@ -58,6 +61,7 @@ def run(
     sojourn run --workdir . --output results train.sh
     sojourn run --workdir . --env 'WANDB_*' --parallelism 4 train.sh
     sojourn run --detach task.yaml
+    generate | sojourn run -
     sojourn run main.tf
     """
     with opened(as_json=as_json):
@@ -69,7 +73,10 @@ def run(
 
 @click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
 @click.argument(
-    "file", required=False, type=click.Path(), metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]"
+    "file",
+    required=False,
+    type=PATH,
+    metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]",
 )
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")

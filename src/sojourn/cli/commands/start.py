@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sojourn.cli.each import to_each
+from sojourn.cli.each import to_each, with_state
 from sojourn.cli.session import ids_argument, json_option
 
 
@@ -17,4 +17,4 @@ def start(ids: tuple[str, ...], as_json: bool) -> None:
     \b
     sojourn start tpi-brave-amber-otter
     """
-    to_each(ids, as_json, lambda handle: handle.start())
+    to_each(ids, as_json, with_state(lambda handle: handle.start()))

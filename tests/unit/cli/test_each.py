@@ -1,0 +1,56 @@
+"""Verbs that take several ids."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.support.waiting import until
+from tests.unit.cli.shell import Shell
+
+
+@pytest.mark.parametrize("verb", ["stop", "start", "delete"])
+def test_what_is_not_there_is_refused_before_anything_is_done(shell: Shell, verb: str) -> None:
+    tasks = [shell.detached("sleep 60", "--name", name) for name in ("d1", "d2")]
+    result = shell(verb, "d1", "nope", "d2")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: There is no task nope\n")
+    assert shell.tasks() == tasks
+    assert "stopped" not in {shell.state(task) for task in tasks}
+
+
+def test_a_task_that_is_named_twice_counts_once(shell: Shell) -> None:
+    task = shell.detached("true", "--name", "a")
+    assert shell.ok("delete", "a", task, "a") == f"Deleted {task}\n"
+
+
+def _one_whose_home_is_gone(shell: Shell) -> tuple[str, str]:
+    shell.file("gone/old", "")
+    options = ("--workdir", "gone", "--output", ".")
+    bad = shell.detached("echo x > new", "--name", "bad", *options)
+    good = shell.detached("true", "--name", "good")
+    for task in (bad, good):
+        until(lambda task=task: shell.state(task) == "succeeded")  # type: ignore[misc]
+    shutil.rmtree(shell.cwd / "gone")
+    return bad, good
+
+
+def test_one_that_fails_does_not_keep_it_from_the_others(shell: Shell) -> None:
+    bad, good = _one_whose_home_is_gone(shell)
+    result = shell("delete", "bad", "good")
+    assert (result.returncode, result.stdout) == (2, f"Deleted {good}\n")
+    assert f"Error: {bad}: workdir: the results belong in " in result.stderr
+    assert f"`sojourn delete --force {bad}` removes it all the same" in result.stderr
+    assert shell.tasks() == [bad]
+
+
+def test_one_that_fails_with_json(shell: Shell) -> None:
+    bad, good = _one_whose_home_is_gone(shell)
+    result = shell("delete", "--json", "bad", "good")
+    assert (result.returncode, result.stderr) == (2, "")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    (error,) = (row for row in rows if row["type"] == "error")
+    assert (error["id"], error["error"]) == (bad, "InvalidInput")
+    assert rows[-1] == {"type": "deleted", "id": good}
