@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.agent.background import aside, say
-from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, Config
+from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
 from sojourn.agent.disk import remove_tree
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
@@ -134,7 +134,9 @@ class _Attempt:
             report = self._carry_out()
             if self._notice.abandoned:
                 return GONE
-            self._store_log()
+            report = self._store_log(report)
+            if report.lost and report.outcome.final:
+                self._leave_files()
             report = replace(report, ended=utc_now(), segments=self._log.segments)
             if not self._last_words(lambda: self._leases.report(report)):
                 return GONE  # it was given up just now, and another machine carries it out
@@ -174,9 +176,36 @@ class _Attempt:
         script.kill()  # also what the script left behind
         sync.stop()
         self._snapshots.stop()
-        if not self._notice.abandoned:
+        if self._notice.abandoned:
+            return report
+        return self._store_results(report)
+
+    def _store_results(self, report: Report) -> Report:
+        """Take the last snapshot. If there is no room for it, there is none for another try."""
+        try:
             self._last_words(self._snapshots.take)
+        except (AuthError, QuotaError) as error:
+            if self._notice.abandoned or not report.outcome.final:
+                raise
+            self._make_room()
+            return _with_unstored(report, _obstacle(error))
         return self._with_lost(report)
+
+    def _make_room(self) -> None:
+        try:
+            self._snapshots.make_room()
+        except SojournError as error:
+            say(str(error))
+
+    def _leave_files(self) -> None:
+        """Leave what could not be stored where it is found, should this disk outlive the machine.
+
+        A rename needs no room.
+        """
+        try:
+            self._workdir.rename(self._folder / UNSTORED)
+        except OSError as error:
+            say(str(error))
 
     def _is_hopeless(self) -> bool:
         """Whether the last attempts came to nothing: another one would cost and do the same."""
@@ -238,8 +267,18 @@ class _Attempt:
         while data := script.output.read(65536):
             self._log.append(data)
 
-    def _store_log(self) -> None:
-        """Store what is not stored yet; writing makes room for output that waited for some."""
+    def _store_log(self, report: Report) -> Report:
+        """Store what is not stored yet; if there is no room for it, how the script ended counts."""
+        try:
+            self._flush_log()
+        except (AuthError, QuotaError) as error:
+            if self._notice.abandoned:
+                raise
+            return _with(report, f"the last of its log could not be stored: {_obstacle(error)}")
+        return report
+
+    def _flush_log(self) -> None:
+        """Writing makes room for output that waited for some."""
         give_up = time.monotonic() + _PRINTED_WITHIN
         while self._pump and self._pump.is_alive() and time.monotonic() < give_up:
             self._last_words(self._log.flush)
@@ -275,8 +314,7 @@ class _Attempt:
         if not lost:
             return report
         path, why = next(iter(lost.items()))
-        told = f"{len(lost)} of its files could not be stored, such as {path}: {why}"
-        return replace(report, reason=f"{report.reason}; {told}" if report.reason else told)
+        return _with(report, f"{len(lost)} of its files could not be stored, such as {path}: {why}")
 
     def _preempted(self) -> Report:
         return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)
@@ -292,6 +330,23 @@ class _Attempt:
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)
+
+
+def _with(report: Report, told: str) -> Report:
+    """A report that tells this as well."""
+    return replace(report, reason=f"{report.reason}; {told}" if report.reason else told)
+
+
+def _with_unstored(report: Report, why: str) -> Report:
+    """A script whose results are lost has not succeeded, whatever it says."""
+    if report.outcome is Outcome.SUCCEEDED:
+        report = replace(report, outcome=Outcome.FAILED, exit_code=None)
+    return replace(_with(report, f"the results could not be stored: {why}"), lost=-1)
+
+
+def _obstacle(error: SojournError) -> str:
+    full = isinstance(error, QuotaError)  # whatever it was that did not fit in
+    return "no space is left in the store" if full else error.message
 
 
 def _why(code: int) -> str:

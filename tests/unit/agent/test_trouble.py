@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.agent.config import GONE
+from sojourn.agent.config import GONE, TROUBLE
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
 from sojourn.storage.lease import utc_now
 from sojourn.storage.manifest import decode
 from sojourn.storage.pull import snapshots_of_rank
+from tests.support.disks import small_disk
 from tests.support.privileges import stopped_by_modes
 from tests.support.waiting import until
 from tests.unit.agent.world import World
@@ -233,6 +234,66 @@ def test_a_script_that_fills_the_disk(world: World, tiny_disk: Path) -> None:
     assert world.agent(folder=tiny_disk / "machine").wait() == 0
     assert "No space left" in world.printed()
     assert world.files() == {"some": b"some\n"}
+
+
+_IMPATIENT = "import sojourn.agent.work as work; work._KEPT_TRYING = {}"
+
+
+def _impatient(world: World, seconds: float = 2.0) -> None:
+    """Have agents give up soon; Python loads this when it starts."""
+    folder = world.folder / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_IMPATIENT.format(seconds))
+    world.environment["PYTHONPATH"] = f"{folder}{os.pathsep}{world.environment['PYTHONPATH']}"
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "code"),
+    [("", "", None), ("exit 3", "the script ended with exit code 3; ", 3)],
+)
+def test_results_that_the_store_has_no_room_for(
+    world: World, end: str, reason: str, code: int | None
+) -> None:
+    _impatient(world)
+    with small_disk(world.store_folder, "20m"):
+        world.task(f"echo told; head -c 30000000 /dev/urandom > model\n{end}")
+        assert world.agent().wait() == 0, "else another machine would run the script again"
+        (report,) = world.reports()
+        assert world.printed() == "told\n"
+        assert world.store.list("ranks") == [], "it takes room, and nobody needs it"
+    assert (report.outcome, report.exit_code, report.lost) == (Outcome.FAILED, code, -1)
+    assert report.reason == (
+        f"{reason}the results could not be stored: no space is left in the store"
+    )
+    assert (world.folder / "m1/unstored/model").stat().st_size == 30000000
+
+
+def test_a_log_that_the_store_has_no_room_for(world: World) -> None:
+    _impatient(world)
+    with small_disk(world.store_folder, "1m"):
+        world.task("echo first; sleep 1; seq -w 200000")
+        world.follow()
+        assert world.agent().wait() == 0
+        (report,) = world.reports()
+        printed = world.printed()
+    assert printed.startswith("first\n")
+    assert "200000" not in printed
+    assert (report.outcome, report.exit_code, report.lost) == (Outcome.SUCCEEDED, 0, 0)
+    assert report.reason == (
+        "the last of its log could not be stored: no space is left in the store"
+    )
+
+
+def test_a_machine_that_has_to_go_while_the_store_is_full_is_replaced(world: World) -> None:
+    _impatient(world)
+    with small_disk(world.store_folder, "20m"):
+        world.task("head -c 30000000 /dev/urandom > model; echo made; sleep 300")
+        world.follow()
+        agent = world.agent()
+        until(lambda: "made" in world.printed())
+        agent.notice()
+        assert agent.wait() == TROUBLE
+        assert world.reports() == []
 
 
 def _lost(world: World, attempt: int) -> None:
