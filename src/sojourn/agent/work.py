@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.agent.background import aside, say
@@ -313,8 +313,11 @@ class _Attempt:
         lost = self._snapshots.lost
         if not lost:
             return report
-        path, why = next(iter(lost.items()))
-        return _with(report, f"{len(lost)} of its files could not be stored, such as {path}: {why}")
+        output = self._task.storage.output
+        missing = [path for path in lost if output and _meets(path, output)]
+        path = (missing or list(lost))[0]
+        told = f"{len(lost)} of its files could not be stored, such as {path}: {lost[path]}"
+        return replace(_with(report, told), lost=len(missing))
 
     def _preempted(self) -> Report:
         return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)
@@ -330,6 +333,13 @@ class _Attempt:
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)
+
+
+def _meets(path: str, output: str) -> bool:
+    """Whether a path is in the output, or the output in it; `.` is all of the workdir."""
+    one, other = PurePosixPath(path).parts, PurePosixPath(os.path.normpath(output)).parts
+    common = min(len(one), len(other))
+    return one[:common] == other[:common]
 
 
 def _with(report: Report, told: str) -> Report:

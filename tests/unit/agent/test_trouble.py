@@ -15,6 +15,7 @@ import pytest
 
 from sojourn.agent.config import GONE, TROUBLE
 from sojourn.core.report import Outcome, Report
+from sojourn.core.task import Storage
 from sojourn.storage import layout
 from sojourn.storage.lease import utc_now
 from sojourn.storage.manifest import decode
@@ -174,6 +175,20 @@ def test_files_that_could_not_be_stored_are_told_of(world: World, script: str, r
     assert f"{reason}1 of its files could not be stored, such as model: " in report.reason
     assert "Permission denied" in report.reason
     assert world.files() == {"ok": b"ok\n"}
+
+
+@pytest.mark.parametrize(
+    ("output", "lost"), [("", 0), ("other", 0), ("results", 2), (".", 3), ("results/b/deeper", 1)]
+)
+def test_what_is_missing_from_the_output_is_counted(world: World, output: str, lost: int) -> None:
+    script = "mkdir -p results/b results2; echo | tee results{,2}/a; chmod 0 */a results/b"
+    world.task(script, storage=Storage(output=output))
+    assert world.agent(prefix=stopped_by_modes()).wait() == 0
+    (report,) = world.reports()
+    assert (report.outcome, report.lost) == (Outcome.SUCCEEDED, lost)
+    assert "3 of its files could not be stored, such as " in report.reason
+    kept = world.folder / "m1/unstored/results/a"
+    assert kept.exists() == bool(lost)
 
 
 def test_files_that_could_be_stored_in_the_end_are_not_told_of(world: World) -> None:
