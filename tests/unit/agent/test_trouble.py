@@ -92,6 +92,17 @@ def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
     assert "There is no store" in agent.said
 
 
+def test_an_error_is_told_on_one_line(world: World) -> None:
+    """The last one is what `status` shows of a machine that was lost."""
+    world.task("true")
+    (world.store_folder / layout.TASK).write_bytes(b"")
+    agent = world.agent()
+    assert agent.wait() == TROUBLE
+    (line,) = agent.said.splitlines()
+    assert line.startswith("sojourn agent: task.json in the store is damaged: ")
+    assert "`sojourn delete --force` removes the task" in line
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_damaged_workdir_is_told_and_not_tried_again(world: World, missing: bool) -> None:
     world.task("true", {"a": "content"})
