@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent"]
 
+_GONE_AFTER = 10.0  # seconds without a task, which a store may just not know yet
 _LOST_IN_A_ROW = 10  # times
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
@@ -70,24 +71,39 @@ class Agent:
         if self._config.lifeline:
             self._notice.watch_lifeline()
         store = open_store(StoreAddress(self._config.store, self._config.store_options))
-        task = load_task(store)
-        leases = Leases(
-            store,
-            self._config.machine,
-            task.parallelism,
-            ttl=self._config.ttl,
-            dead=self._config.dead,
-        )
+        ctx = Context(cancelled=self._notice.event)
         try:
-            lease = self._take(leases)
+            task = self._load_task(ctx, store)
+            if task is None:
+                return RANK_ENDED
+            leases = Leases(
+                store,
+                self._config.machine,
+                task.parallelism,
+                ttl=self._config.ttl,
+                dead=self._config.dead,
+            )
+            lease = self._take(ctx, leases)
         except Cancelled:
             return GONE
         if lease is None:
             return RANK_ENDED
         return _Attempt(self._config, self._notice, self._began, store, task, leases, lease).run()
 
-    def _take(self, leases: Leases) -> Lease | None:
-        ctx = Context(cancelled=self._notice.event)
+    def _load_task(self, ctx: Context, store: Store) -> Task | None:
+        """None if it was deleted: whoever comes next would find nothing to do either."""
+        give_up = time.monotonic() + _GONE_AFTER
+        while True:
+            try:
+                return load_task(store)
+            except NotFound as error:
+                say(str(error))
+                if time.monotonic() > give_up:
+                    say("the task was deleted")
+                    return None
+            ctx.sleep(1)
+
+    def _take(self, ctx: Context, leases: Leases) -> Lease | None:
         while True:
             try:
                 lease = leases.take()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.agent.config import GONE, TROUBLE
+from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE
 from sojourn.core.report import Outcome, Report
 from sojourn.core.task import Storage
 from sojourn.storage import layout
@@ -90,6 +90,33 @@ def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
         agent = world.agent()
         assert agent.wait() == 70
     assert "There is no store" in agent.said
+
+
+def test_a_task_that_was_deleted_needs_no_machine(world: World) -> None:
+    world.task("true")
+    world.store.delete([layout.TASK])
+    _impatient(world)
+    agent = world.agent()
+    assert agent.wait() == RANK_ENDED
+    assert "the task was deleted" in agent.said
+
+
+def test_a_task_that_the_store_does_not_know_yet(world: World) -> None:
+    world.task("echo here")
+    written = bytes(world.store.get(layout.TASK))
+    world.store.delete([layout.TASK])
+    agent = world.agent()
+    until(lambda: agent.said.count("task.json is not in the store") > 1)
+    world.store.put(layout.TASK, written)
+    assert agent.wait() == RANK_ENDED
+    assert world.printed() == "here\n"
+
+
+def test_a_notice_while_the_task_is_looked_for(world: World) -> None:
+    agent = world.agent()
+    until(lambda: "task.json is not in the store" in agent.said)
+    agent.notice()
+    assert agent.wait() == GONE
 
 
 def test_an_error_is_told_on_one_line(world: World) -> None:
@@ -262,7 +289,7 @@ def test_a_script_that_fills_the_disk(world: World, tiny_disk: Path) -> None:
     assert world.files() == {"some": b"some\n"}
 
 
-_IMPATIENT = "import sojourn.agent.work as work; work._KEPT_TRYING = {}"
+_IMPATIENT = "import sojourn.agent.work as work; work._KEPT_TRYING = work._GONE_AFTER = {}"
 
 
 def _impatient(world: World, seconds: float = 2.0) -> None:
