@@ -13,8 +13,12 @@ __all__ = ["Chore", "aside", "say"]
 
 
 def say(message: str) -> None:
-    """Tell something to whoever looks after the machine; the script's log is not for this."""
-    print(f"sojourn agent: {message}", file=sys.stderr, flush=True)  # noqa: T201
+    """Tell something to whoever looks after the machine; the script's log is not for this.
+
+    On one line: the last one is what people get to see of a machine that was lost.
+    """
+    line = ". ".join(message.splitlines())
+    print(f"sojourn agent: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def aside(name: str, work: Callable[[], None]) -> threading.Thread:

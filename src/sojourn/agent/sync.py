@@ -9,6 +9,7 @@ from sojourn.agent.background import Chore, say
 from sojourn.core.context import Context
 from sojourn.core.errors import SojournError
 from sojourn.storage import layout
+from sojourn.storage.manifest import decode
 from sojourn.storage.snapshot import SnapshotWriter
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Snapshots:
         self._told: set[str] = set()
         self.lost: dict[str, str] = {}
         line = layout.data_prefix(lease.rank, lease.attempt)
+        self._line = line
         self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
         self._first = True
         self._chore = Chore("snapshot", self.take, self._pause)
@@ -141,6 +143,16 @@ class Snapshots:
         if changed:
             self._writer.sweep()
             self._sweep_former()
+
+    def make_room(self) -> None:
+        """Remove what was stored for a snapshot that did not come about, in a store that is full.
+
+        The report has to fit in.
+        """
+        snapshots = self._store.list(layout.snapshots_prefix(self._line))
+        used = {path for s in snapshots for path in decode(self._store.get(s.path)).objects}
+        stored = self._store.list(layout.objects_prefix(self._line))
+        self._store.delete([item.path for item in stored if item.path not in used])
 
     def _sweep_former(self) -> None:
         """What former attempts stored is not needed once this one has a snapshot of its own."""

@@ -7,11 +7,11 @@ import signal
 import time
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.agent.background import aside, say
-from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, Config
+from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
 from sojourn.agent.disk import remove_tree
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent"]
 
+_GONE_AFTER = 10.0  # seconds without a task, which a store may just not know yet
 _LOST_IN_A_ROW = 10  # times
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
@@ -71,24 +72,39 @@ class Agent:
         if self._config.lifeline:
             self._notice.watch_lifeline()
         store = open_store(StoreAddress(self._config.store, self._config.store_options))
-        task = load_task(store)
-        leases = Leases(
-            store,
-            self._config.machine,
-            task.parallelism,
-            ttl=self._config.ttl,
-            dead=self._config.dead,
-        )
+        ctx = Context(cancelled=self._notice.event)
         try:
-            lease = self._take(leases)
+            task = self._load_task(ctx, store)
+            if task is None:
+                return RANK_ENDED
+            leases = Leases(
+                store,
+                self._config.machine,
+                task.parallelism,
+                ttl=self._config.ttl,
+                dead=self._config.dead,
+            )
+            lease = self._take(ctx, leases)
         except Cancelled:
             return GONE
         if lease is None:
             return RANK_ENDED
         return _Attempt(self._config, self._notice, self._began, store, task, leases, lease).run()
 
-    def _take(self, leases: Leases) -> Lease | None:
-        ctx = Context(cancelled=self._notice.event)
+    def _load_task(self, ctx: Context, store: Store) -> Task | None:
+        """None if it was deleted: whoever comes next would find nothing to do either."""
+        give_up = time.monotonic() + _GONE_AFTER
+        while True:
+            try:
+                return load_task(store)
+            except NotFound as error:
+                say(str(error))
+                if time.monotonic() > give_up:
+                    say("the task was deleted")
+                    return None
+            ctx.sleep(1)
+
+    def _take(self, ctx: Context, leases: Leases) -> Lease | None:
         while True:
             try:
                 lease = leases.take()
@@ -135,7 +151,9 @@ class _Attempt:
             report = self._carry_out()
             if self._notice.abandoned:
                 return GONE
-            self._store_log()
+            report = self._store_log(report)
+            if report.lost and report.outcome.final:
+                self._leave_files()
             report = replace(report, ended=utc_now(), segments=self._log.segments)
             if not self._last_words(lambda: self._leases.report(report)):
                 return GONE  # it was given up just now, and another machine carries it out
@@ -175,9 +193,36 @@ class _Attempt:
         script.kill()  # also what the script left behind
         sync.stop()
         self._snapshots.stop()
-        if not self._notice.abandoned:
+        if self._notice.abandoned:
+            return report
+        return self._store_results(report)
+
+    def _store_results(self, report: Report) -> Report:
+        """Take the last snapshot. If there is no room for it, there is none for another try."""
+        try:
             self._last_words(partial(self._snapshots.take, last=True))
+        except (AuthError, QuotaError) as error:
+            if self._notice.abandoned or not report.outcome.final:
+                raise
+            self._make_room()
+            return _with_unstored(report, _obstacle(error))
         return self._with_lost(report)
+
+    def _make_room(self) -> None:
+        try:
+            self._snapshots.make_room()
+        except SojournError as error:
+            say(str(error))
+
+    def _leave_files(self) -> None:
+        """Leave what could not be stored where it is found, should this disk outlive the machine.
+
+        A rename needs no room.
+        """
+        try:
+            self._workdir.rename(self._folder / UNSTORED)
+        except OSError as error:
+            say(str(error))
 
     def _is_hopeless(self) -> bool:
         """Whether the last attempts came to nothing: another one would cost and do the same."""
@@ -239,8 +284,18 @@ class _Attempt:
         while data := script.output.read(65536):
             self._log.append(data)
 
-    def _store_log(self) -> None:
-        """Store what is not stored yet; writing makes room for output that waited for some."""
+    def _store_log(self, report: Report) -> Report:
+        """Store what is not stored yet; if there is no room for it, how the script ended counts."""
+        try:
+            self._flush_log()
+        except (AuthError, QuotaError) as error:
+            if self._notice.abandoned:
+                raise
+            return _with(report, f"the last of its log could not be stored: {_obstacle(error)}")
+        return report
+
+    def _flush_log(self) -> None:
+        """Writing makes room for output that waited for some."""
         give_up = time.monotonic() + _PRINTED_WITHIN
         while self._pump and self._pump.is_alive() and time.monotonic() < give_up:
             self._last_words(self._log.flush)
@@ -275,9 +330,11 @@ class _Attempt:
         lost = self._snapshots.lost
         if not lost:
             return report
-        path, why = next(iter(lost.items()))
-        told = f"{len(lost)} of its files could not be stored, such as {path}: {why}"
-        return replace(report, reason=f"{report.reason}; {told}" if report.reason else told)
+        output = self._task.storage.output
+        missing = [path for path in lost if output and _meets(path, output)]
+        path = (missing or list(lost))[0]
+        told = f"{len(lost)} of its files could not be stored, such as {path}: {lost[path]}"
+        return replace(_with(report, told), lost=len(missing))
 
     def _preempted(self) -> Report:
         return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)
@@ -293,6 +350,30 @@ class _Attempt:
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)
+
+
+def _meets(path: str, output: str) -> bool:
+    """Whether a path is in the output, or the output in it; `.` is all of the workdir."""
+    one, other = PurePosixPath(path).parts, PurePosixPath(os.path.normpath(output)).parts
+    common = min(len(one), len(other))
+    return one[:common] == other[:common]
+
+
+def _with(report: Report, told: str) -> Report:
+    """A report that tells this as well."""
+    return replace(report, reason=f"{report.reason}; {told}" if report.reason else told)
+
+
+def _with_unstored(report: Report, why: str) -> Report:
+    """A script whose results are lost has not succeeded, whatever it says."""
+    if report.outcome is Outcome.SUCCEEDED:
+        report = replace(report, outcome=Outcome.FAILED, exit_code=None)
+    return replace(_with(report, f"the results could not be stored: {why}"), lost=-1)
+
+
+def _obstacle(error: SojournError) -> str:
+    full = isinstance(error, QuotaError)  # whatever it was that did not fit in
+    return "no space is left in the store" if full else error.message
 
 
 def _why(code: int) -> str:

@@ -32,7 +32,11 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True)
 class Report:
-    """The end of an attempt. `segments` is how many log segments it wrote; -1: not known."""
+    """The end of an attempt.
+
+    `segments`: how many log segments it wrote; -1: not known.
+    `lost`: how many paths of its output could not be stored; -1: none of it could.
+    """
 
     rank: int
     attempt: int
@@ -42,6 +46,7 @@ class Report:
     started: str = ""
     ended: str = ""
     segments: int = -1
+    lost: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -42,12 +42,6 @@ def test_nothing_left_to_do(world: World) -> None:
     assert not (world.folder / "m2").exists()
 
 
-def test_no_such_task(world: World) -> None:
-    agent = world.agent()
-    assert agent.wait() == 70
-    assert "task.json" in agent.said
-
-
 @pytest.mark.parametrize(
     ("script", "code", "reason"),
     [

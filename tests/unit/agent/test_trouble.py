@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.agent.config import GONE
+from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE
 from sojourn.core.report import Outcome, Report
+from sojourn.core.task import Storage
 from sojourn.storage import layout
 from sojourn.storage.lease import utc_now
 from sojourn.storage.manifest import decode
 from sojourn.storage.pull import snapshots_of_rank
+from tests.support.disks import small_disk
 from tests.support.privileges import stopped_by_modes
 from tests.support.waiting import until
 from tests.unit.agent.world import World
@@ -88,6 +90,44 @@ def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
         agent = world.agent()
         assert agent.wait() == 70
     assert "There is no store" in agent.said
+
+
+def test_a_task_that_was_deleted_needs_no_machine(world: World) -> None:
+    world.task("true")
+    world.store.delete([layout.TASK])
+    _impatient(world)
+    agent = world.agent()
+    assert agent.wait() == RANK_ENDED
+    assert "the task was deleted" in agent.said
+
+
+def test_a_task_that_the_store_does_not_know_yet(world: World) -> None:
+    world.task("echo here")
+    written = bytes(world.store.get(layout.TASK))
+    world.store.delete([layout.TASK])
+    agent = world.agent()
+    until(lambda: agent.said.count("task.json is not in the store") > 1)
+    world.store.put(layout.TASK, written)
+    assert agent.wait() == RANK_ENDED
+    assert world.printed() == "here\n"
+
+
+def test_a_notice_while_the_task_is_looked_for(world: World) -> None:
+    agent = world.agent()
+    until(lambda: "task.json is not in the store" in agent.said)
+    agent.notice()
+    assert agent.wait() == GONE
+
+
+def test_an_error_is_told_on_one_line(world: World) -> None:
+    """The last one is what `status` shows of a machine that was lost."""
+    world.task("true")
+    (world.store_folder / layout.TASK).write_bytes(b"")
+    agent = world.agent()
+    assert agent.wait() == TROUBLE
+    (line,) = agent.said.splitlines()
+    assert line.startswith("sojourn agent: task.json in the store is damaged: ")
+    assert "`sojourn delete --force` removes the task" in line
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -175,6 +215,20 @@ def test_files_that_could_not_be_stored_are_told_of(world: World, script: str, r
     assert world.files() == {"ok": b"ok\n"}
 
 
+@pytest.mark.parametrize(
+    ("output", "lost"), [("", 0), ("other", 0), ("results", 2), (".", 3), ("results/b/deeper", 1)]
+)
+def test_what_is_missing_from_the_output_is_counted(world: World, output: str, lost: int) -> None:
+    script = "mkdir -p results/b results2; echo | tee results{,2}/a; chmod 0 */a results/b"
+    world.task(script, storage=Storage(output=output))
+    assert world.agent(prefix=stopped_by_modes()).wait() == 0
+    (report,) = world.reports()
+    assert (report.outcome, report.lost) == (Outcome.SUCCEEDED, lost)
+    assert "3 of its files could not be stored, such as " in report.reason
+    kept = world.folder / "m1/unstored/results/a"
+    assert kept.exists() == bool(lost)
+
+
 def test_files_that_could_be_stored_in_the_end_are_not_told_of(world: World) -> None:
     world.task("echo late > model; chmod 000 model; sleep 2; chmod 600 model")
     agent = world.agent(prefix=stopped_by_modes())
@@ -233,6 +287,66 @@ def test_a_script_that_fills_the_disk(world: World, tiny_disk: Path) -> None:
     assert world.agent(folder=tiny_disk / "machine").wait() == 0
     assert "No space left" in world.printed()
     assert world.files() == {"some": b"some\n"}
+
+
+_IMPATIENT = "import sojourn.agent.work as work; work._KEPT_TRYING = work._GONE_AFTER = {}"
+
+
+def _impatient(world: World, seconds: float = 2.0) -> None:
+    """Have agents give up soon; Python loads this when it starts."""
+    folder = world.folder / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_IMPATIENT.format(seconds))
+    world.environment["PYTHONPATH"] = f"{folder}{os.pathsep}{world.environment['PYTHONPATH']}"
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "code"),
+    [("", "", None), ("exit 3", "the script ended with exit code 3; ", 3)],
+)
+def test_results_that_the_store_has_no_room_for(
+    world: World, end: str, reason: str, code: int | None
+) -> None:
+    _impatient(world)
+    with small_disk(world.store_folder, "20m"):
+        world.task(f"echo told; head -c 30000000 /dev/urandom > model\n{end}")
+        assert world.agent().wait() == 0, "else another machine would run the script again"
+        (report,) = world.reports()
+        assert world.printed() == "told\n"
+        assert world.store.list("ranks") == [], "it takes room, and nobody needs it"
+    assert (report.outcome, report.exit_code, report.lost) == (Outcome.FAILED, code, -1)
+    assert report.reason == (
+        f"{reason}the results could not be stored: no space is left in the store"
+    )
+    assert (world.folder / "m1/unstored/model").stat().st_size == 30000000
+
+
+def test_a_log_that_the_store_has_no_room_for(world: World) -> None:
+    _impatient(world)
+    with small_disk(world.store_folder, "1m"):
+        world.task("echo first; sleep 1; seq -w 200000")
+        world.follow()
+        assert world.agent().wait() == 0
+        (report,) = world.reports()
+        printed = world.printed()
+    assert printed.startswith("first\n")
+    assert "200000" not in printed
+    assert (report.outcome, report.exit_code, report.lost) == (Outcome.SUCCEEDED, 0, 0)
+    assert report.reason == (
+        "the last of its log could not be stored: no space is left in the store"
+    )
+
+
+def test_a_machine_that_has_to_go_while_the_store_is_full_is_replaced(world: World) -> None:
+    _impatient(world)
+    with small_disk(world.store_folder, "20m"):
+        world.task("head -c 30000000 /dev/urandom > model; echo made; sleep 300")
+        world.follow()
+        agent = world.agent()
+        until(lambda: "made" in world.printed())
+        agent.notice()
+        assert agent.wait() == TROUBLE
+        assert world.reports() == []
 
 
 def _lost(world: World, attempt: int) -> None:

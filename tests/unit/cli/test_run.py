@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -154,6 +155,40 @@ def test_gitignore(shell: Shell) -> None:
     result = shell("run", "--workdir", ".", "--gitignore", "--", "ls")
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["open"]
+
+
+def _run_with_lost(shell: Shell, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    shell.file("train.sh", f"#!/bin/sh\nmkdir results; echo ok > results/ok\n{script}\n")
+    command = [*stopped_by_modes(), *COMMAND, "run", "--output", "results", *options, "train.sh"]
+    return subprocess.run(
+        command, env=shell.environment, cwd=shell.cwd, capture_output=True, text=True, timeout=30
+    )
+
+
+@pytest.mark.parametrize(("options", "end", "code"), [([], "", 1), (["--keep"], "exit 3", 3)])
+def test_output_that_could_not_be_stored(
+    shell: Shell, options: list[str], end: str, code: int
+) -> None:
+    script = f"echo model > results/model; chmod 0 results/model; {end}"
+    result = _run_with_lost(shell, script, *options)
+    assert result.returncode == code, result.stderr
+    assert "could not be stored, such as results/model: it cannot be read" in result.stderr
+    (task,) = shell.tasks()
+    assert "Kept, because some of its output could not be stored" in result.stderr
+    assert f"sojourn pull {task}\n" in result.stderr
+    assert f"sojourn delete {task}\n" in result.stderr
+    assert (shell.cwd / "results/ok").exists()
+    (kept,) = re.findall(r"until the task is deleted: (/.*)", shell.ok("status", task))
+    assert Path(kept, "results/model").exists()
+    shell.ok("delete", task)
+    assert not os.path.lexists(kept)
+
+
+def test_other_files_that_could_not_be_stored(shell: Shell) -> None:
+    result = _run_with_lost(shell, "echo x > cache; chmod 0 cache")
+    assert result.returncode == 0, result.stderr
+    assert "could not be stored, such as cache" in result.stderr
+    assert shell.tasks() == []
 
 
 _YAML = """

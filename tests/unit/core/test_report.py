@@ -23,7 +23,9 @@ def test_outcomes(outcome: Outcome, text: str, final: bool) -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_round_trip(outcome: Outcome) -> None:
-    report = Report(3, 2, outcome, "why é", -9, "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z", 7)
+    report = Report(
+        3, 2, outcome, "why é", -9, "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z", 7, 5
+    )
     read = Report.from_dict(json.loads(json.dumps(report.to_dict())))
     assert read == report
     assert read.outcome is outcome
@@ -39,6 +41,7 @@ def test_to_dict() -> None:
         "started": "",
         "ended": "",
         "segments": -1,
+        "lost": 0,
     }
 
 

@@ -54,7 +54,8 @@ def run(
 ) -> None:
     """Run a script on a machine, follow its log, bring its results home, remove everything.
 
-    The exit code is that of the script (124 after a timeout). Ctrl-C detaches: the task goes on.
+    The exit code is that of the script (124 after a timeout), and 1 if it succeeded but some of
+    its output could not be stored. Ctrl-C detaches: the task goes on.
 
     \b
     sojourn run -- python3 -c 'print("hello")'
@@ -136,6 +137,15 @@ def _see_through(session: Session, handle: Handle, keep: bool) -> int:
     code = exit_code(now)
     if now.state is State.STOPPED:
         session.ctx.note(f"Resume it with: sojourn start {handle.id}")
+    elif _lost_output(handle):
+        session.ctx.warn(
+            f"Kept, because some of its output could not be stored. "
+            f"See more with: sojourn status {handle.id}\n"
+            f"The rest comes home now, and again with: sojourn pull {handle.id}\n"
+            f"Remove it with: sojourn delete {handle.id}"
+        )
+        handle.pull()
+        return code or 1
     elif keep:
         handle.pull()
         session.ctx.note(f"Kept; remove it with: sojourn delete {handle.id}")
@@ -148,6 +158,13 @@ def _see_through(session: Session, handle: Handle, keep: bool) -> int:
     else:
         _delete(session, handle)
     return code
+
+
+def _lost_output(handle: Handle) -> bool:
+    try:
+        return any(report.lost for report in handle.reports() if report.outcome.final)
+    except NotFound:
+        return False  # somebody else has deleted it
 
 
 def _delete(session: Session, handle: Handle) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sojourn.agent.config import UNSTORED
 from sojourn.agent.disk import remove_tree
 from sojourn.core.ids import TaskId
 
@@ -104,13 +105,17 @@ class LocalMachine:
             return (self._folder / "agent.log").read_text(errors="replace").splitlines()[-1]
         return ""
 
-    def clean_up(self) -> None:
-        """Remove its disk."""
+    def clean_up(self) -> Path | None:
+        """Remove its disk, unless something is there that could not be stored: gives where."""
         if self._process.stdin:
             with suppress(OSError):
                 self._process.stdin.close()
+        unstored = self._folder / UNSTORED
+        if unstored.exists():
+            return unstored
         with suppress(OSError):
             remove_tree(self._folder)
+        return None
 
 
 def is_agent(pid: int, machine: str) -> bool:

@@ -116,7 +116,10 @@ class Supervisor:
                 self._tell("machine-ended", machine.id, "A machine had done its work and ended")
             else:
                 self._lost(machine)
-            machine.clean_up()
+            kept = machine.clean_up()
+            if kept:
+                words = f"What it could not store is here until the task is deleted: {kept}"
+                self._tell("machine-kept", machine.id, words)
         if ended:
             self._write_machines()
         self._shrink()
