@@ -129,6 +129,10 @@ class Handle:
         """
         return engine.lifecycle.left_nothing(self._ctx, self._cloud, self._id, output)
 
+    def lost_some(self) -> bool:
+        """Whether some of its output could not be stored, and may still be on a machine."""
+        return engine.lifecycle.lost_some(self._ctx, self._cloud, self._id)
+
     def stop(self) -> None:
         """Take its machines away; `start` resumes from the last snapshot."""
         engine.lifecycle.stop(self._ctx, self._cloud, self._id)
@@ -206,8 +210,9 @@ def run(
 ) -> Result:
     """Create, wait, bring the results home, delete. The log goes to `on_event`.
 
-    A task that somebody stopped meanwhile stays, to be resumed or deleted, and so does one that
-    succeeded and left nothing in its output: it may have written its results elsewhere.
+    A task that somebody stopped meanwhile stays, to be resumed or deleted. So does one that
+    succeeded and left nothing in its output, for it may have written its results elsewhere, and
+    one of whose output not all could be stored.
     """
     ctx = ctx or _context(on_event)
     handle = create(task, gitignore=gitignore, ctx=ctx)

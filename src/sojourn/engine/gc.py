@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import SojournError
 from sojourn.core.status import State
-from sojourn.engine.lifecycle import left_nothing
+from sojourn.engine.lifecycle import left_nothing, lost_some
 from sojourn.engine.observe import is_complete, status
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ def _why(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     now = status(ctx, cloud, id)
     if not now.state.ended or any(rank.state is State.STOPPED for rank in now.ranks):
         return ""
+    # `run` keeps them for the same reasons: results may be elsewhere, or still on a machine.
     if now.state is State.SUCCEEDED and left_nothing(ctx, cloud, id):
-        return ""  # `run` keeps it for the same reason: its results may be elsewhere
+        return ""
+    if lost_some(ctx, cloud, id):
+        return ""
     return f"it has ended: {now.state}"

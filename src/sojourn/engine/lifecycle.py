@@ -38,6 +38,7 @@ __all__ = [
     "exists",
     "interrupt",
     "left_nothing",
+    "lost_some",
     "pull",
     "start",
     "stop",
@@ -334,9 +335,17 @@ def left_nothing(ctx: Context, cloud: Cloud, id: TaskId, output: str = "") -> bo
     return bool(output) and not data.holds(ctx, output)
 
 
+def lost_some(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    """Whether some of a task's output could not be stored. Absent: no."""
+    return any(report.lost for report in cloud.data(id).reports(ctx) if report.outcome.final)
+
+
 def conclude(ctx: Context, cloud: Cloud, id: TaskId, state: State) -> None:
     """Bring home and remove what has ended; what somebody may still need stays, see `api.run`."""
-    if state is State.SUCCEEDED and left_nothing(ctx, cloud, id):
+    if lost_some(ctx, cloud, id):
+        pull(ctx, cloud, id)
+        ctx.warn(f"{id} is kept: some of its output could not be stored")
+    elif state is State.SUCCEEDED and left_nothing(ctx, cloud, id):
         ctx.warn(f"{id} is kept: it left nothing in its output")
     elif state is not State.STOPPED:
         delete(ctx, cloud, id)

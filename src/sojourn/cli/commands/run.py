@@ -137,7 +137,7 @@ def _see_through(session: Session, handle: Handle, keep: bool) -> int:
     code = exit_code(now)
     if now.state is State.STOPPED:
         session.ctx.note(f"Resume it with: sojourn start {handle.id}")
-    elif _lost_output(handle):
+    elif handle.lost_some():
         session.ctx.warn(
             f"Kept, because some of its output could not be stored. "
             f"See more with: sojourn status {handle.id}\n"
@@ -158,13 +158,6 @@ def _see_through(session: Session, handle: Handle, keep: bool) -> int:
     else:
         _delete(session, handle)
     return code
-
-
-def _lost_output(handle: Handle) -> bool:
-    try:
-        return any(report.lost for report in handle.reports() if report.outcome.final)
-    except NotFound:
-        return False  # somebody else has deleted it
 
 
 def _delete(session: Session, handle: Handle) -> None:
