@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["is_locked", "locked", "read_rows", "try_lock", "write_whole"]
+__all__ = [
+    "locked",
+    "read_held",
+    "read_lock",
+    "read_rows",
+    "try_lock",
+    "write_lock",
+    "write_whole",
+]
+
+_LONGEST_LOCK = 4096  # bytes that a lock may say
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -59,12 +69,32 @@ def try_lock(path: Path) -> int | None:
     return descriptor
 
 
-def is_locked(path: Path) -> bool:
-    """Whether somebody holds a lock."""
-    if not path.exists():
-        return False
-    descriptor = try_lock(path)
-    if descriptor is None:
-        return True
-    os.close(descriptor)
-    return False
+def read_lock(path: Path) -> tuple[bool, str]:
+    """Whether somebody holds a lock, and what it says; absent: nobody and nothing.
+
+    What a free lock says is read while it is held: its last holder may have written just now.
+    """
+    try:
+        if not path.exists():
+            return False, ""
+        descriptor = try_lock(path)
+        if descriptor is None:
+            return True, path.read_text(errors="replace")
+    except FileNotFoundError:  # removed meanwhile
+        return False, ""
+    try:
+        return False, read_held(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_held(descriptor: int) -> str:
+    """What a lock says that one holds."""
+    return os.pread(descriptor, _LONGEST_LOCK, 0).decode(errors="replace")
+
+
+def write_lock(descriptor: int, text: str) -> None:
+    """Have a lock say something else. Written over what it said: a full disk has room for that."""
+    data = text.encode()
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))

@@ -12,10 +12,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
-from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
+from sojourn.clouds.local.files import (
+    locked,
+    read_held,
+    read_lock,
+    read_rows,
+    try_lock,
+    write_lock,
+    write_whole,
+)
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
 from sojourn.clouds.local.machines import agents, is_agent, kill_strays
-from sojourn.core.errors import NotFound, Transient
+from sojourn.clouds.local.place import Place, Supervised
+from sojourn.core.errors import Conflict, NotFound, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, KeyPair, Machine
 
@@ -88,6 +97,8 @@ class LocalScaler:
     def scale(self, ctx: Context, machines: int) -> None:
         if not self._folders.settings.exists():
             raise NotFound(f"There is no {self.title}", hint="Create the task again.")
+        if machines:
+            self._supervisor()  # else it is told in any case: it may see it, wherever it is
         self._set_wanted(machines)
         self._wake(signal.SIGUSR1)
         self._revive(tries=5)
@@ -119,6 +130,7 @@ class LocalScaler:
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         for row in self._machines():
             if row["id"] == machine:
+                self._refuse_elsewhere()
                 with suppress(ProcessLookupError):
                     os.kill(int(row["pid"]), signal.SIGTERM if notice else signal.SIGKILL)
                 return
@@ -129,7 +141,36 @@ class LocalScaler:
             rows: list[dict[str, str]] = json.loads(self._folders.machines.read_text())
         except FileNotFoundError:
             return []
+        held, supervisor = self._supervisor()
+        if held and supervisor.elsewhere:
+            return rows  # it knows them, and its pids are not ours
         return [row for row in rows if is_agent(int(row["pid"]), row["id"])]
+
+    def _supervisor(self) -> tuple[bool, Supervised]:
+        """Whether there is a supervisor, and who it is or was. If that cannot be told: Conflict."""
+        held, text = read_lock(self._folders.supervisor_lock)
+        supervisor = Supervised.parse(text)
+        if not held:
+            self._refuse_unknown(supervisor.place)
+        return held, supervisor
+
+    def _refuse_unknown(self, place: Place | None) -> None:
+        if place and not place.tells_locks():
+            raise Conflict(
+                f"The machines of {self._id} are on the computer {place.host}, or were when it "
+                "ended: it cannot be seen from here",
+                hint=f"Use sojourn on {place.host}. If that computer is gone or was started again, "
+                f"remove {self._folders.supervisor_lock} and try again.",
+            )
+
+    def _refuse_elsewhere(self) -> None:
+        _, supervisor = self._supervisor()
+        if supervisor.place and supervisor.elsewhere:
+            raise Conflict(
+                f"The machines of {self._id} are elsewhere: on {supervisor.place.host}, or in "
+                "another container",
+                hint="Use sojourn there.",
+            )
 
     def _set_wanted(self, machines: int) -> None:
         with locked(self._folders.wanted_lock):
@@ -151,7 +192,9 @@ class LocalScaler:
         else:
             return
         try:
-            os.ftruncate(lock, 0)  # the pid of a former one may be somebody else's by now
+            self._refuse_unknown(Supervised.parse(read_held(lock)).place)
+            # The pid of a former one may be somebody else's by now.
+            write_lock(lock, Supervised(place=Place.here()).text())
             self._start_supervisor(lock)
         finally:
             os.close(lock)
@@ -173,15 +216,18 @@ class LocalScaler:
             )
 
     def _wake(self, number: signal.Signals) -> None:
-        if not is_locked(self._folders.supervisor_lock):
-            return
-        with suppress(FileNotFoundError, ValueError, ProcessLookupError):
-            os.kill(int(self._folders.supervisor_lock.read_text()), number)
+        """Send the supervisor a signal; one that is elsewhere looks by itself every second."""
+        held, text = read_lock(self._folders.supervisor_lock)
+        supervisor = Supervised.parse(text)
+        if held and supervisor.pid and not supervisor.elsewhere:
+            with suppress(ProcessLookupError):
+                os.kill(supervisor.pid, number)
 
     def _wait_until_ended(self, ctx: Context) -> None:
         give_up = time.monotonic() + _ENDS_WITHIN
-        while is_locked(self._folders.supervisor_lock) or agents(self._id):
+        while self._supervisor()[0] or agents(self._id):
             if time.monotonic() > give_up:
+                self._refuse_elsewhere()
                 self._wake(signal.SIGKILL)
                 return
             ctx.sleep(0.05)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, kill_below
-from sojourn.clouds.local.files import locked, read_rows, write_whole
+from sojourn.clouds.local.files import locked, read_rows, write_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.machines import (
     STORING_WITHIN,
@@ -27,6 +27,7 @@ from sojourn.clouds.local.machines import (
     agents,
     kill_strays,
 )
+from sojourn.clouds.local.place import Place, Supervised
 from sojourn.core.ids import TaskId
 
 __all__ = ["Supervisor"]
@@ -196,10 +197,15 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)  # a shell starts us with these ignored
     os.set_inheritable(lock, False)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    _sign(lock, Supervised(os.getpid(), Place.here()))
     Supervisor(folders).run()
+    _sign(lock, Supervised())  # whoever finds more in a free lock knows that its holder was killed
     return 0
+
+
+def _sign(lock: int, supervised: Supervised) -> None:
+    with suppress(OSError):  # it works without: machines are ended a moment later
+        write_lock(lock, supervised.text())
 
 
 if __name__ == "__main__":
