@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
+from sojourn.core.errors import IntegrityError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
@@ -39,7 +40,12 @@ class Settings:
 
     @classmethod
     def read(cls, path: Path) -> Settings:
-        return cls(**json.loads(path.read_text()))
+        try:
+            return cls(**json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise IntegrityError(
+                f"{path} is damaged; create the task again, or delete it ({error})"
+            ) from error
 
 
 class LocalMachine:

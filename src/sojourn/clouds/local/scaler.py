@@ -22,9 +22,10 @@ from sojourn.clouds.local.files import (
     write_whole,
 )
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
-from sojourn.clouds.local.machines import agents, is_agent, kill_strays
+from sojourn.clouds.local.machines import Settings, agents, is_agent, kill_strays
 from sojourn.clouds.local.place import Place, Supervised
-from sojourn.core.errors import Conflict, NotFound, Transient
+from sojourn.clouds.local.starts import Starts
+from sojourn.core.errors import Conflict, IntegrityError, NotFound, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, KeyPair, Machine
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["LocalScaler"]
 
 _ENDS_WITHIN = 60.0  # seconds that a supervisor without machines to keep has to end
+_LONGEST_LOG = 64 << 10  # bytes that former supervisors may have said
 
 
 class LocalScaler:
@@ -56,6 +58,7 @@ class LocalScaler:
         self._machines_folder = machines_folder
         self._id = id
         self._task = task
+        self._starts = Starts(folders.starts)
 
     @property
     def title(self) -> str:
@@ -66,7 +69,7 @@ class LocalScaler:
 
     def create(self, ctx: Context) -> None:
         self._folders.scaler.mkdir(mode=0o700, exist_ok=True)
-        if self._task is not None and not self._folders.settings.exists():
+        if self._task is not None and not self._has_settings():
             settings = {
                 "id": str(self._id),
                 "machines_folder": str(self._machines_folder),
@@ -74,6 +77,13 @@ class LocalScaler:
                 "timeout": self._task.timeout,
             }
             write_whole(self._folders.settings, json.dumps(settings))
+
+    def _has_settings(self) -> bool:
+        try:
+            Settings.read(self._folders.settings)
+        except (FileNotFoundError, IntegrityError):
+            return False
+        return True
 
     def delete(self, ctx: Context) -> None:
         if self.read(ctx):
@@ -101,6 +111,7 @@ class LocalScaler:
             self._supervisor()  # else it is told in any case: it may see it, wherever it is
         self._set_wanted(machines)
         self._wake(signal.SIGUSR1)
+        self._starts.forget()  # who asks for machines does not wait
         self._revive(tries=5)
 
     def fleet(self, ctx: Context) -> Fleet | None:
@@ -122,7 +133,14 @@ class LocalScaler:
         return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
 
     def obstacle(self, ctx: Context) -> str:
-        return ""  # a process can always be had
+        if self._starts.count() <= 2:  # the last of them may be doing well
+            return ""
+        return f"the supervisor ends as soon as it is started: {self._last_words()}"
+
+    def _last_words(self) -> str:
+        with suppress(OSError, IndexError):
+            return self._folders.supervisor_log.read_text(errors="replace").splitlines()[-1]
+        return "it did not say why"
 
     def keys(self, ctx: Context) -> KeyPair | None:
         return None  # nobody logs in
@@ -182,7 +200,7 @@ class LocalScaler:
         The supervisor inherits the lock, so that there is never a moment without a holder. Whoever
         looks whether it is held holds it for an instant, hence the tries where it matters.
         """
-        if not self._folders.scaler.exists() or self._wanted() == 0:
+        if not self._folders.scaler.exists() or self._wanted() == 0 or not self._starts.are_due():
             return
         for number in range(tries):
             time.sleep(0.01 * number)
@@ -195,6 +213,7 @@ class LocalScaler:
             self._refuse_unknown(Supervised.parse(read_held(lock)).place)
             # The pid of a former one may be somebody else's by now.
             write_lock(lock, Supervised(place=Place.here()).text())
+            self._starts.add()
             self._start_supervisor(lock)
         finally:
             os.close(lock)
@@ -202,6 +221,8 @@ class LocalScaler:
     def _start_supervisor(self, lock: int) -> None:
         program = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
         with open(self._folders.supervisor_log, "ab") as log:
+            if log.tell() > _LONGEST_LOG:
+                log.truncate(0)
             # By way of a shell that ends at once: it must be nobody's child, or it would stay a
             # zombie in a program that runs for long.
             subprocess.run(

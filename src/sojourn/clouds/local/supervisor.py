@@ -28,12 +28,14 @@ from sojourn.clouds.local.machines import (
     kill_strays,
 )
 from sojourn.clouds.local.place import Place, Supervised
+from sojourn.clouds.local.starts import Starts
+from sojourn.core.errors import SojournError
 from sojourn.core.ids import TaskId
 
 __all__ = ["Supervisor"]
 
 _ROUND = 1.0  # seconds between rounds if nothing wakes it
-_SHORT_LIFE = 5.0  # a machine that was lost sooner makes the next one wait
+_SHORT_LIFE = 5.0  # a machine or supervisor that was lost sooner makes the next one wait
 _LONGEST_WAIT = 30.0
 
 
@@ -48,6 +50,7 @@ class Supervisor:
         self._done = 0
         self._short_lives = 0
         self._not_before = 0.0
+        self._began = time.monotonic()
 
     def run(self) -> None:
         """Live until no machine is wanted and none is left."""
@@ -61,6 +64,8 @@ class Supervisor:
                 return
             select.select([wakeup], [], [], self._pause())
             _drain(wakeup)
+            if time.monotonic() - self._began > _SHORT_LIFE:
+                Starts(self._folders.starts).forget()
 
     def _inherit(self) -> None:
         """Let agents of a former supervisor store their work; then all its machines are gone."""
@@ -198,7 +203,11 @@ def main() -> int:
         signal.signal(number, signal.SIG_DFL)  # a shell starts us with these ignored
     os.set_inheritable(lock, False)
     _sign(lock, Supervised(os.getpid(), Place.here()))
-    Supervisor(folders).run()
+    try:
+        Supervisor(folders).run()
+    except SojournError as error:
+        raise SystemExit(error.message) from error  # its last line is what users get to see
+    Starts(folders.starts).forget()
     _sign(lock, Supervised())  # whoever finds more in a free lock knows that its holder was killed
     return 0
 
