@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
 from sojourn.clouds.local.files import (
-    locked,
     read_held,
     read_lock,
     read_rows,
@@ -25,6 +24,7 @@ from sojourn.clouds.local.folders import TaskFolders, remove_empty
 from sojourn.clouds.local.machines import Settings, agents, is_agent, kill_strays
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
+from sojourn.clouds.local.wanted import Wanted
 from sojourn.core.errors import Conflict, IntegrityError, NotFound, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, KeyPair, Machine
@@ -58,6 +58,7 @@ class LocalScaler:
         self._machines_folder = machines_folder
         self._id = id
         self._task = task
+        self._wanted = Wanted(folders)
         self._starts = Starts(folders.starts)
 
     @property
@@ -88,7 +89,7 @@ class LocalScaler:
     def delete(self, ctx: Context) -> None:
         if self.read(ctx):
             with suppress(FileNotFoundError):  # somebody else removes it as well
-                self._set_wanted(0)
+                self._wanted.set(0)
             self._wake(signal.SIGUSR1)
             self._wait_until_ended(ctx)
         kill_strays(self._id)
@@ -109,7 +110,7 @@ class LocalScaler:
             raise NotFound(f"There is no {self.title}", hint="Create the task again.")
         if machines:
             self._supervisor()  # else it is told in any case: it may see it, wherever it is
-        self._set_wanted(machines)
+        self._wanted.set(machines)
         self._wake(signal.SIGUSR1)
         self._starts.forget()  # who asks for machines does not wait
         self._revive(tries=5)
@@ -120,13 +121,7 @@ class LocalScaler:
         self._revive()
         # Those alive first: one that ends between the two looks was wanted no more.
         alive = [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
-        return Fleet(self._wanted(), tuple(alive))
-
-    def _wanted(self) -> int:
-        try:
-            return int(self._folders.wanted.read_text())
-        except FileNotFoundError:
-            return 0
+        return Fleet(self._wanted.read(), tuple(alive))
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         rows = read_rows(self._folders.events)
@@ -190,17 +185,17 @@ class LocalScaler:
                 hint="Use sojourn there.",
             )
 
-    def _set_wanted(self, machines: int) -> None:
-        with locked(self._folders.wanted_lock):
-            write_whole(self._folders.wanted, str(machines))
-
     def _revive(self, tries: int = 1) -> None:
         """Start a supervisor if one is needed and there is none, or it was killed.
 
         The supervisor inherits the lock, so that there is never a moment without a holder. Whoever
         looks whether it is held holds it for an instant, hence the tries where it matters.
         """
-        if not self._folders.scaler.exists() or self._wanted() == 0 or not self._starts.are_due():
+        if (
+            not self._folders.scaler.exists()
+            or self._wanted.read() == 0
+            or not self._starts.are_due()
+        ):
             return
         for number in range(tries):
             time.sleep(0.01 * number)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, kill_below
-from sojourn.clouds.local.files import locked, read_rows, write_lock, write_whole
+from sojourn.clouds.local.files import read_rows, write_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.machines import (
     STORING_WITHIN,
@@ -29,6 +29,7 @@ from sojourn.clouds.local.machines import (
 )
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
+from sojourn.clouds.local.wanted import Wanted
 from sojourn.core.errors import SojournError
 from sojourn.core.ids import TaskId
 
@@ -45,6 +46,7 @@ class Supervisor:
     def __init__(self, folders: TaskFolders) -> None:
         self._folders = folders
         self._settings = Settings.read(folders.settings)
+        self._wanted = Wanted(folders)
         self._alive: list[LocalMachine] = []
         self._dead: set[str] = set()
         self._done = 0
@@ -59,8 +61,8 @@ class Supervisor:
         self._inherit()
         while self._folders.settings.exists():
             self._bury()
-            self._adjust(self._wanted())
-            if not self._alive and self._wanted() == 0:
+            self._adjust(self._wanted.read())
+            if not self._alive and self._wanted.read() == 0:
                 return
             select.select([wakeup], [], [], self._pause())
             _drain(wakeup)
@@ -79,12 +81,6 @@ class Supervisor:
         over = {row["machine"] for row in rows if row["code"] != "machine-started"}
         for machine in sorted(self._dead - over):
             self._tell("machine-lost", machine, "A machine was lost with its supervisor")
-
-    def _wanted(self) -> int:
-        try:
-            return int(self._folders.wanted.read_text())
-        except FileNotFoundError:
-            return 0
 
     def _pause(self) -> float:
         waiting = self._not_before - time.monotonic()
@@ -153,8 +149,8 @@ class Supervisor:
     def _shrink(self) -> None:
         """Want fewer machines, by those that had done their work; on a full disk, later."""
         if self._done:
-            with suppress(OSError), locked(self._folders.wanted_lock):
-                write_whole(self._folders.wanted, str(max(0, self._wanted() - self._done)))
+            with suppress(OSError):
+                self._wanted.subtract(self._done)
                 self._done = 0
 
     def _write_machines(self) -> None:
