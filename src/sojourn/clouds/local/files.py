@@ -17,6 +17,7 @@ __all__ = [
     "locked",
     "read_held",
     "read_lock",
+    "read_machines",
     "read_rows",
     "try_lock",
     "write_lock",
@@ -27,10 +28,13 @@ _LONGEST_LOCK = 4096  # bytes that a lock may say
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file at once: a reader sees the old text or the new one."""
+    """Replace a file at once: a reader sees the old text or the new one, also after a power cut."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
-        temporary.write_text(text)
+        with open(temporary, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # else the name may reach the disk before the text does
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -39,12 +43,33 @@ def write_whole(path: Path, text: str) -> None:
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a file of JSON lines; absent: none. Torn lines do not count."""
-    rows = []
+    rows: list[dict[str, str]] = []
     with suppress(FileNotFoundError):
         for line in path.read_text(errors="replace").splitlines():
             with suppress(ValueError):
-                rows.append(json.loads(line))
+                rows += _rows([json.loads(line)])
     return rows
+
+
+def read_machines(path: Path) -> list[dict[str, str]]:
+    """The machines that a supervisor wrote down; absent or damaged: none."""
+    try:
+        rows = _rows(json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError):
+        return []
+    return [
+        row for row in rows if {"id", "pid", "started"} <= row.keys() and row["pid"].isdecimal()
+    ]
+
+
+def _rows(data: object) -> list[dict[str, str]]:
+    """Those that have texts alone; what else there may be was not written by us."""
+    rows = data if isinstance(data, list) else []
+    return [
+        row
+        for row in rows
+        if isinstance(row, dict) and all(isinstance(value, str) for value in row.values())
+    ]
 
 
 @contextmanager

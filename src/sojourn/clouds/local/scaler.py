@@ -15,6 +15,7 @@ from sojourn.agent.disk import remove_tree
 from sojourn.clouds.local.files import (
     read_held,
     read_lock,
+    read_machines,
     read_rows,
     try_lock,
     write_lock,
@@ -150,10 +151,7 @@ class LocalScaler:
         raise NotFound(f"There is no machine {machine}", hint="`sojourn status` shows those alive.")
 
     def _machines(self) -> list[dict[str, str]]:
-        try:
-            rows: list[dict[str, str]] = json.loads(self._folders.machines.read_text())
-        except FileNotFoundError:
-            return []
+        rows = read_machines(self._folders.machines)
         held, supervisor = self._supervisor()
         if held and supervisor.elsewhere:
             return rows  # it knows them, and its pids are not ours

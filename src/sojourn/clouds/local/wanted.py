@@ -16,7 +16,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Wanted:
-    """What commands ask for, and the supervisor reads; absent: none."""
+    """What commands ask for, and the supervisor reads; absent or damaged: none.
+
+    Of what is damaged nobody knows what was asked for. The task seems stopped, and can be started.
+    """
 
     def __init__(self, folders: TaskFolders) -> None:
         self._path = folders.wanted
@@ -24,8 +27,8 @@ class Wanted:
 
     def read(self) -> int:
         try:
-            return int(self._path.read_text())
-        except FileNotFoundError:
+            return max(0, int(self._path.read_text()))
+        except (FileNotFoundError, ValueError):
             return 0
 
     def set(self, machines: int) -> None:
