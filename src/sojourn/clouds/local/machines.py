@@ -49,9 +49,13 @@ class Settings:
 
 
 class LocalMachine:
-    """An agent under way. Its standard input is its lifeline: closed when the supervisor ends."""
+    """An agent under way. Its standard input is its lifeline: closed when the supervisor ends.
 
-    def __init__(self, settings: Settings, dead: Collection[str]) -> None:
+    `generation`: what was wanted when it began, see `Wanted`.
+    """
+
+    def __init__(self, settings: Settings, dead: Collection[str], generation: str) -> None:
+        self.generation = generation
         self.id = f"{TaskId.parse(settings.id).short}-{os.urandom(4).hex()}"
         self.began = time.monotonic()
         self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -122,7 +122,7 @@ class LocalScaler:
         self._revive()
         # Those alive first: one that ends between the two looks was wanted no more.
         alive = [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
-        return Fleet(self._wanted.read(), tuple(alive))
+        return Fleet(self._wanted.read().machines, tuple(alive))
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         rows = read_rows(self._folders.events)
@@ -191,7 +191,7 @@ class LocalScaler:
         """
         if (
             not self._folders.scaler.exists()
-            or self._wanted.read() == 0
+            or self._wanted.read().machines == 0
             or not self._starts.are_due()
         ):
             return

@@ -29,7 +29,7 @@ from sojourn.clouds.local.machines import (
 )
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
-from sojourn.clouds.local.wanted import Wanted
+from sojourn.clouds.local.wanted import Want, Wanted
 from sojourn.core.errors import SojournError
 from sojourn.core.ids import TaskId
 
@@ -49,7 +49,7 @@ class Supervisor:
         self._wanted = Wanted(folders)
         self._alive: list[LocalMachine] = []
         self._dead: set[str] = set()
-        self._done = 0
+        self._done: list[str] = []  # the generations of machines that had done their work
         self._short_lives = 0
         self._not_before = 0.0
         self._began = time.monotonic()
@@ -62,7 +62,7 @@ class Supervisor:
         while self._folders.settings.exists():
             self._bury()
             self._adjust(self._wanted.read())
-            if not self._alive and self._wanted.read() == 0:
+            if not self._alive and self._wanted.read().machines == 0:
                 return
             select.select([wakeup], [], [], self._pause())
             _drain(wakeup)
@@ -86,20 +86,21 @@ class Supervisor:
         waiting = self._not_before - time.monotonic()
         return min(_ROUND, waiting) if waiting > 0 else _ROUND
 
-    def _adjust(self, wanted: int) -> None:
+    def _adjust(self, want: Want) -> None:
+        wanted, generation = want
         for machine in self._alive[wanted:]:
             machine.tell()
         for machine in self._alive:
             machine.enforce()
         before = len(self._alive)
         while len(self._alive) < wanted and time.monotonic() >= self._not_before:
-            self._start_machine()
+            self._start_machine(generation)
         if len(self._alive) != before:
             self._write_machines()
 
-    def _start_machine(self) -> None:
+    def _start_machine(self, generation: str) -> None:
         try:
-            machine = LocalMachine(self._settings, self._dead)
+            machine = LocalMachine(self._settings, self._dead, generation)
         except OSError as error:
             self._tell("machine-failed", "", f"A machine could not be started: {error}")
             self._back_off()
@@ -114,7 +115,7 @@ class Supervisor:
             self._dead.add(machine.id)
             self._kill_leftovers()
             if machine.ended() == RANK_ENDED:
-                self._done += 1
+                self._done.append(machine.generation)
                 self._tell("machine-ended", machine.id, "A machine had done its work and ended")
             else:
                 self._lost(machine)
@@ -151,7 +152,7 @@ class Supervisor:
         if self._done:
             with suppress(OSError):
                 self._wanted.subtract(self._done)
-                self._done = 0
+                self._done.clear()
 
     def _write_machines(self) -> None:
         rows = [

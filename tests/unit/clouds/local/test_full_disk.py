@@ -58,9 +58,9 @@ def test_none_is_wanted_without_any_space(
     monkeypatch.setattr(wanted, "write_whole", full)
     with pytest.raises(OSError, match="full"):
         Wanted(folders).set(3)
-    assert Wanted(folders).read() == 2
+    assert Wanted(folders).read().machines == 2
     Wanted(folders).set(0)
-    assert Wanted(folders).read() == 0
+    assert Wanted(folders).read().machines == 0
 
 
 def test_other_errors_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,4 +74,4 @@ def test_other_errors_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(wanted, "write_whole", broken)
     with pytest.raises(OSError, match="broken"):
         Wanted(folders).set(0)
-    assert Wanted(folders).read() == 2
+    assert Wanted(folders).read().machines == 2
