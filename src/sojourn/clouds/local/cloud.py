@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.local import folders
 from sojourn.clouds.local.folders import TaskFolders
-from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Resource, Scaler
 
@@ -64,19 +64,10 @@ class LocalCloud:
 
     def data(self, id: TaskId) -> Data:
         # Imported here, as in `_scaler`: `sojourn list` without tasks has no use for them.
+        from sojourn.clouds.local.store import FolderStore
         from sojourn.storage.data import StoreData
-        from sojourn.storage.store import Store, StoreAddress, open_store
 
-        folder = self._folders(id).store
-
-        def opened() -> Store:
-            if not folder.is_dir():
-                raise NotFound(
-                    f"There is no task {id}", hint="`sojourn list` shows those there are."
-                )
-            return open_store(StoreAddress(f"file://{folder}"))
-
-        return StoreData(opened)
+        return StoreData(lambda: FolderStore(self._folders(id).store, id))
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         if not self._data_root.is_dir():
