@@ -20,7 +20,15 @@ from sojourn.core.ids import TaskId
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["STORING_WITHIN", "LocalMachine", "Settings", "agents", "is_agent", "kill_strays"]
+__all__ = [
+    "STORING_WITHIN",
+    "LocalMachine",
+    "Settings",
+    "agents",
+    "is_agent",
+    "is_supervisor",
+    "kill_strays",
+]
 
 _TTL = 15.0
 _GRACE = 10.0
@@ -125,8 +133,17 @@ class LocalMachine:
 
 def is_agent(pid: int, machine: str) -> bool:
     """Whether this process still is the agent of a machine: pids are used again."""
+    return _has_argument(pid, f"/{machine}/agent.json\0".encode())
+
+
+def is_supervisor(pid: int, id: TaskId) -> bool:
+    """Whether this process still is the supervisor of a task, whose folder has its name."""
+    return _has_argument(pid, f"/{id}\0".encode())
+
+
+def _has_argument(pid: int, argument: bytes) -> bool:
     try:
-        return f"/{machine}/agent.json\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return argument in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         return not Path("/proc").exists() and _exists(pid)
 

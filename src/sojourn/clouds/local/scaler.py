@@ -22,7 +22,13 @@ from sojourn.clouds.local.files import (
     write_whole,
 )
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
-from sojourn.clouds.local.machines import Settings, agents, is_agent, kill_strays
+from sojourn.clouds.local.machines import (
+    Settings,
+    agents,
+    is_agent,
+    is_supervisor,
+    kill_strays,
+)
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
 from sojourn.clouds.local.wanted import Wanted
@@ -175,8 +181,8 @@ class LocalScaler:
             )
 
     def _refuse_elsewhere(self) -> None:
-        _, supervisor = self._supervisor()
-        if supervisor.place and supervisor.elsewhere:
+        held, supervisor = self._supervisor()
+        if held and supervisor.place and supervisor.elsewhere:
             raise Conflict(
                 f"The machines of {self._id} are elsewhere: on {supervisor.place.host}, or in "
                 "another container",
@@ -233,9 +239,11 @@ class LocalScaler:
         """Send the supervisor a signal; one that is elsewhere looks by itself every second."""
         held, text = read_lock(self._folders.supervisor_lock)
         supervisor = Supervised.parse(text)
-        if held and supervisor.pid and not supervisor.elsewhere:
+        pid = supervisor.pid
+        # Somebody else may hold it for an instant, to look, after its supervisor was killed.
+        if held and pid and not supervisor.elsewhere and is_supervisor(pid, self._id):
             with suppress(ProcessLookupError):
-                os.kill(supervisor.pid, number)
+                os.kill(pid, number)
 
     def _wait_until_ended(self, ctx: Context) -> None:
         give_up = time.monotonic() + _ENDS_WITHIN

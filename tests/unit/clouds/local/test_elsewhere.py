@@ -60,6 +60,19 @@ def supervised(folders: TaskFolders, pid: int, place: Place) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def innocent() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has to stay alive."""
+    process = subprocess.Popen(["sleep", "300"])
+    try:
+        yield process
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.2)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def left_by(folders: TaskFolders, place: Place) -> None:
     """The lock, as a supervisor leaves it that is killed."""
     folders.supervisor_lock.write_text(Supervised(4711, place).text())
@@ -75,19 +88,19 @@ def machines(scaler: LocalScaler) -> list[str]:
 def test_a_supervisor_elsewhere_is_believed_and_not_signalled(
     folders: TaskFolders, scaler: LocalScaler, place: Place
 ) -> None:
-    innocent = subprocess.Popen(["sleep", "300"])
-    try:
-        with supervised(folders, innocent.pid, place):
-            assert machines(scaler) == [MACHINE]
-            scaler.scale(CTX, 0)
-            assert folders.wanted.read_text() == "0"
-            with pytest.raises(Conflict, match=place.host):
-                scaler.interrupt(CTX, MACHINE, notice=True)
-            with pytest.raises(subprocess.TimeoutExpired):
-                innocent.wait(0.2)
-    finally:
-        innocent.kill()
-        innocent.wait()
+    with innocent() as process, supervised(folders, process.pid, place):
+        assert machines(scaler) == [MACHINE]
+        scaler.scale(CTX, 0)
+        assert folders.wanted.read_text() == "0"
+        with pytest.raises(Conflict, match=place.host):
+            scaler.interrupt(CTX, MACHINE, notice=True)
+
+
+def test_who_has_the_pid_of_a_supervisor_that_was_killed_is_not_signalled(
+    folders: TaskFolders, scaler: LocalScaler
+) -> None:
+    with innocent() as process, supervised(folders, process.pid, HERE):  # held to look
+        scaler.scale(CTX, 0)
 
 
 @pytest.mark.parametrize("place", [HERE, CONTAINER, REBOOTED], ids=["here", "container", "boot"])
