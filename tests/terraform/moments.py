@@ -68,7 +68,7 @@ def held_at_start(project: Project, terraform: subprocess.Popen[str]) -> int:
 def _supervised(project: Project) -> bool:
     [lock] = project.stored("scaler/supervisor.lock")
     for _ in range(20):
-        if lock.read_text():
+        if lock.read_text()[:1].isdecimal():
             return True
         time.sleep(0.05)
     return False

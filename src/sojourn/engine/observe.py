@@ -115,10 +115,10 @@ class _Follower:
 
     def look(self, ctx: Context) -> Iterator[LogLine]:
         """New lines; changes of the state are emitted."""
-        if time.monotonic() - self._watched > _WATCH_EVERY:
-            self._watch(ctx)
-            self._watched = time.monotonic()
         try:
+            if time.monotonic() - self._watched > _WATCH_EVERY:
+                self._watch(ctx)
+                self._watched = time.monotonic()
             now = status(ctx, self._cloud, self._id)
         except NotFound as error:
             if self._seen is None:

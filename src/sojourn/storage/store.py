@@ -245,6 +245,9 @@ class ObstoreStore:
 
     def _backend_for(self, data: Buffer) -> ObjectStore:
         """Who puts this; the patient one is opened when it is first needed."""
+        if self._folder is not None and not self._folder.is_dir():
+            # Writing would make it anew: who follows a task that is deleted would bring it back.
+            raise NotFound(f"There is no store any more: {self._folder} is not a folder")
         if len(data) <= _LARGE or self._open_patient is None:
             return self._backend
         with self._opening:

@@ -51,7 +51,8 @@ class LocalKit:
         os.kill(next(int(row["pid"]) for row in rows if row["id"] == machine), signal.SIGKILL)
 
     def lose_scaler(self, handle: Handle) -> bool:
-        os.kill(int((self._scaler(handle) / "supervisor.lock").read_text()), signal.SIGKILL)
+        pid = (self._scaler(handle) / "supervisor.lock").read_text().split()[0]
+        os.kill(int(pid), signal.SIGKILL)
         return True
 
     def age(self, seconds: float) -> None:

@@ -13,14 +13,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["is_locked", "locked", "read_rows", "try_lock", "write_whole"]
+__all__ = [
+    "locked",
+    "read_held",
+    "read_lock",
+    "read_machines",
+    "read_rows",
+    "try_lock",
+    "write_lock",
+    "write_whole",
+]
+
+_LONGEST_LOCK = 4096  # bytes that a lock may say
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a file at once: a reader sees the old text or the new one."""
+    """Replace a file at once: a reader sees the old text or the new one, also after a power cut."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
-        temporary.write_text(text)
+        with open(temporary, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # else the name may reach the disk before the text does
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -29,12 +43,33 @@ def write_whole(path: Path, text: str) -> None:
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a file of JSON lines; absent: none. Torn lines do not count."""
-    rows = []
+    rows: list[dict[str, str]] = []
     with suppress(FileNotFoundError):
         for line in path.read_text(errors="replace").splitlines():
             with suppress(ValueError):
-                rows.append(json.loads(line))
+                rows += _rows([json.loads(line)])
     return rows
+
+
+def read_machines(path: Path) -> list[dict[str, str]]:
+    """The machines that a supervisor wrote down; absent or damaged: none."""
+    try:
+        rows = _rows(json.loads(path.read_text()))
+    except (FileNotFoundError, ValueError):
+        return []
+    return [
+        row for row in rows if {"id", "pid", "started"} <= row.keys() and row["pid"].isdecimal()
+    ]
+
+
+def _rows(data: object) -> list[dict[str, str]]:
+    """Those that have texts alone; what else there may be was not written by us."""
+    rows = data if isinstance(data, list) else []
+    return [
+        row
+        for row in rows
+        if isinstance(row, dict) and all(isinstance(value, str) for value in row.values())
+    ]
 
 
 @contextmanager
@@ -59,12 +94,32 @@ def try_lock(path: Path) -> int | None:
     return descriptor
 
 
-def is_locked(path: Path) -> bool:
-    """Whether somebody holds a lock."""
-    if not path.exists():
-        return False
-    descriptor = try_lock(path)
-    if descriptor is None:
-        return True
-    os.close(descriptor)
-    return False
+def read_lock(path: Path) -> tuple[bool, str]:
+    """Whether somebody holds a lock, and what it says; absent: nobody and nothing.
+
+    What a free lock says is read while it is held: its last holder may have written just now.
+    """
+    try:
+        if not path.exists():
+            return False, ""
+        descriptor = try_lock(path)
+        if descriptor is None:
+            return True, path.read_text(errors="replace")
+    except FileNotFoundError:  # removed meanwhile
+        return False, ""
+    try:
+        return False, read_held(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_held(descriptor: int) -> str:
+    """What a lock says that one holds."""
+    return os.pread(descriptor, _LONGEST_LOCK, 0).decode(errors="replace")
+
+
+def write_lock(descriptor: int, text: str) -> None:
+    """Have a lock say something else. Written over what it said: a full disk has room for that."""
+    data = text.encode()
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))

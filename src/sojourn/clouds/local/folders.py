@@ -71,6 +71,11 @@ class TaskFolders:
         return self.scaler / "supervisor.log"
 
     @property
+    def starts(self) -> Path:
+        """How often a supervisor was started that has not lived for long since."""
+        return self.scaler / "starts"
+
+    @property
     def machines(self) -> Path:
         """The machines that are alive, as the supervisor saw them last."""
         return self.scaler / "machines.json"

@@ -15,12 +15,21 @@ from typing import TYPE_CHECKING
 
 from sojourn.agent.config import UNSTORED
 from sojourn.agent.disk import remove_tree
+from sojourn.core.errors import IntegrityError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["STORING_WITHIN", "LocalMachine", "Settings", "agents", "is_agent", "kill_strays"]
+__all__ = [
+    "STORING_WITHIN",
+    "LocalMachine",
+    "Settings",
+    "agents",
+    "is_agent",
+    "is_supervisor",
+    "kill_strays",
+]
 
 _TTL = 15.0
 _GRACE = 10.0
@@ -40,13 +49,22 @@ class Settings:
 
     @classmethod
     def read(cls, path: Path) -> Settings:
-        return cls(**json.loads(path.read_text()))
+        try:
+            return cls(**json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise IntegrityError(
+                f"{path} is damaged; create the task again, or delete it ({error})"
+            ) from error
 
 
 class LocalMachine:
-    """An agent under way. Its standard input is its lifeline: closed when the supervisor ends."""
+    """An agent under way. Its standard input is its lifeline: closed when the supervisor ends.
 
-    def __init__(self, settings: Settings, dead: Collection[str]) -> None:
+    `generation`: what was wanted when it began, see `Wanted`.
+    """
+
+    def __init__(self, settings: Settings, dead: Collection[str], generation: str) -> None:
+        self.generation = generation
         self.id = f"{TaskId.parse(settings.id).short}-{os.urandom(4).hex()}"
         self.began = time.monotonic()
         self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -120,8 +138,17 @@ class LocalMachine:
 
 def is_agent(pid: int, machine: str) -> bool:
     """Whether this process still is the agent of a machine: pids are used again."""
+    return _has_argument(pid, f"/{machine}/agent.json\0".encode())
+
+
+def is_supervisor(pid: int, id: TaskId) -> bool:
+    """Whether this process still is the supervisor of a task, whose folder has its name."""
+    return _has_argument(pid, f"/{id}\0".encode())
+
+
+def _has_argument(pid: int, argument: bytes) -> bool:
     try:
-        return f"/{machine}/agent.json\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return argument in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         return not Path("/proc").exists() and _exists(pid)
 

@@ -12,10 +12,27 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
-from sojourn.clouds.local.files import is_locked, locked, read_rows, try_lock, write_whole
+from sojourn.clouds.local.files import (
+    read_held,
+    read_lock,
+    read_machines,
+    read_rows,
+    try_lock,
+    write_lock,
+    write_whole,
+)
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
-from sojourn.clouds.local.machines import agents, is_agent, kill_strays
-from sojourn.core.errors import NotFound, Transient
+from sojourn.clouds.local.machines import (
+    Settings,
+    agents,
+    is_agent,
+    is_supervisor,
+    kill_strays,
+)
+from sojourn.clouds.local.place import Place, Supervised
+from sojourn.clouds.local.starts import Starts
+from sojourn.clouds.local.wanted import Wanted
+from sojourn.core.errors import Conflict, IntegrityError, NotFound, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, KeyPair, Machine
 
@@ -29,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["LocalScaler"]
 
 _ENDS_WITHIN = 60.0  # seconds that a supervisor without machines to keep has to end
+_LONGEST_LOG = 64 << 10  # bytes that former supervisors may have said
 
 
 class LocalScaler:
@@ -47,6 +65,8 @@ class LocalScaler:
         self._machines_folder = machines_folder
         self._id = id
         self._task = task
+        self._wanted = Wanted(folders)
+        self._starts = Starts(folders.starts)
 
     @property
     def title(self) -> str:
@@ -57,7 +77,7 @@ class LocalScaler:
 
     def create(self, ctx: Context) -> None:
         self._folders.scaler.mkdir(mode=0o700, exist_ok=True)
-        if self._task is not None and not self._folders.settings.exists():
+        if self._task is not None and not self._has_settings():
             settings = {
                 "id": str(self._id),
                 "machines_folder": str(self._machines_folder),
@@ -66,10 +86,17 @@ class LocalScaler:
             }
             write_whole(self._folders.settings, json.dumps(settings))
 
+    def _has_settings(self) -> bool:
+        try:
+            Settings.read(self._folders.settings)
+        except (FileNotFoundError, IntegrityError):
+            return False
+        return True
+
     def delete(self, ctx: Context) -> None:
         if self.read(ctx):
             with suppress(FileNotFoundError):  # somebody else removes it as well
-                self._set_wanted(0)
+                self._wanted.set(0)
             self._wake(signal.SIGUSR1)
             self._wait_until_ended(ctx)
         kill_strays(self._id)
@@ -88,8 +115,11 @@ class LocalScaler:
     def scale(self, ctx: Context, machines: int) -> None:
         if not self._folders.settings.exists():
             raise NotFound(f"There is no {self.title}", hint="Create the task again.")
-        self._set_wanted(machines)
+        if machines:
+            self._supervisor()  # else it is told in any case: it may see it, wherever it is
+        self._wanted.set(machines)
         self._wake(signal.SIGUSR1)
+        self._starts.forget()  # who asks for machines does not wait
         self._revive(tries=5)
 
     def fleet(self, ctx: Context) -> Fleet | None:
@@ -98,20 +128,21 @@ class LocalScaler:
         self._revive()
         # Those alive first: one that ends between the two looks was wanted no more.
         alive = [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
-        return Fleet(self._wanted(), tuple(alive))
-
-    def _wanted(self) -> int:
-        try:
-            return int(self._folders.wanted.read_text())
-        except FileNotFoundError:
-            return 0
+        return Fleet(self._wanted.read().machines, tuple(alive))
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         rows = read_rows(self._folders.events)
         return [CloudEvent(row["time"], row["code"], row["description"]) for row in rows]
 
     def obstacle(self, ctx: Context) -> str:
-        return ""  # a process can always be had
+        if self._starts.count() <= 2:  # the last of them may be doing well
+            return ""
+        return f"the supervisor ends as soon as it is started: {self._last_words()}"
+
+    def _last_words(self) -> str:
+        with suppress(OSError, IndexError):
+            return self._folders.supervisor_log.read_text(errors="replace").splitlines()[-1]
+        return "it did not say why"
 
     def keys(self, ctx: Context) -> KeyPair | None:
         return None  # nobody logs in
@@ -119,21 +150,44 @@ class LocalScaler:
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         for row in self._machines():
             if row["id"] == machine:
+                self._refuse_elsewhere()
                 with suppress(ProcessLookupError):
                     os.kill(int(row["pid"]), signal.SIGTERM if notice else signal.SIGKILL)
                 return
         raise NotFound(f"There is no machine {machine}", hint="`sojourn status` shows those alive.")
 
     def _machines(self) -> list[dict[str, str]]:
-        try:
-            rows: list[dict[str, str]] = json.loads(self._folders.machines.read_text())
-        except FileNotFoundError:
-            return []
+        rows = read_machines(self._folders.machines)
+        held, supervisor = self._supervisor()
+        if held and supervisor.elsewhere:
+            return rows  # it knows them, and its pids are not ours
         return [row for row in rows if is_agent(int(row["pid"]), row["id"])]
 
-    def _set_wanted(self, machines: int) -> None:
-        with locked(self._folders.wanted_lock):
-            write_whole(self._folders.wanted, str(machines))
+    def _supervisor(self) -> tuple[bool, Supervised]:
+        """Whether there is a supervisor, and who it is or was. If that cannot be told: Conflict."""
+        held, text = read_lock(self._folders.supervisor_lock)
+        supervisor = Supervised.parse(text)
+        if not held:
+            self._refuse_unknown(supervisor.place)
+        return held, supervisor
+
+    def _refuse_unknown(self, place: Place | None) -> None:
+        if place and not place.tells_locks():
+            raise Conflict(
+                f"The machines of {self._id} are on the computer {place.host}, or were when it "
+                "ended: it cannot be seen from here",
+                hint=f"Use sojourn on {place.host}. If that computer is gone or was started again, "
+                f"remove {self._folders.supervisor_lock} and try again.",
+            )
+
+    def _refuse_elsewhere(self) -> None:
+        held, supervisor = self._supervisor()
+        if held and supervisor.place and supervisor.elsewhere:
+            raise Conflict(
+                f"The machines of {self._id} are elsewhere: on {supervisor.place.host}, or in "
+                "another container",
+                hint="Use sojourn there.",
+            )
 
     def _revive(self, tries: int = 1) -> None:
         """Start a supervisor if one is needed and there is none, or it was killed.
@@ -141,7 +195,11 @@ class LocalScaler:
         The supervisor inherits the lock, so that there is never a moment without a holder. Whoever
         looks whether it is held holds it for an instant, hence the tries where it matters.
         """
-        if not self._folders.scaler.exists() or self._wanted() == 0:
+        if (
+            not self._folders.scaler.exists()
+            or self._wanted.read().machines == 0
+            or not self._starts.are_due()
+        ):
             return
         for number in range(tries):
             time.sleep(0.01 * number)
@@ -151,7 +209,10 @@ class LocalScaler:
         else:
             return
         try:
-            os.ftruncate(lock, 0)  # the pid of a former one may be somebody else's by now
+            self._refuse_unknown(Supervised.parse(read_held(lock)).place)
+            # The pid of a former one may be somebody else's by now.
+            write_lock(lock, Supervised(place=Place.here()).text())
+            self._starts.add()
             self._start_supervisor(lock)
         finally:
             os.close(lock)
@@ -159,6 +220,8 @@ class LocalScaler:
     def _start_supervisor(self, lock: int) -> None:
         program = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
         with open(self._folders.supervisor_log, "ab") as log:
+            if log.tell() > _LONGEST_LOG:
+                log.truncate(0)
             # By way of a shell that ends at once: it must be nobody's child, or it would stay a
             # zombie in a program that runs for long.
             subprocess.run(
@@ -173,15 +236,20 @@ class LocalScaler:
             )
 
     def _wake(self, number: signal.Signals) -> None:
-        if not is_locked(self._folders.supervisor_lock):
-            return
-        with suppress(FileNotFoundError, ValueError, ProcessLookupError):
-            os.kill(int(self._folders.supervisor_lock.read_text()), number)
+        """Send the supervisor a signal; one that is elsewhere looks by itself every second."""
+        held, text = read_lock(self._folders.supervisor_lock)
+        supervisor = Supervised.parse(text)
+        pid = supervisor.pid
+        # Somebody else may hold it for an instant, to look, after its supervisor was killed.
+        if held and pid and not supervisor.elsewhere and is_supervisor(pid, self._id):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _wait_until_ended(self, ctx: Context) -> None:
         give_up = time.monotonic() + _ENDS_WITHIN
-        while is_locked(self._folders.supervisor_lock) or agents(self._id):
+        while self._supervisor()[0] or agents(self._id):
             if time.monotonic() > give_up:
+                self._refuse_elsewhere()
                 self._wake(signal.SIGKILL)
                 return
             ctx.sleep(0.05)

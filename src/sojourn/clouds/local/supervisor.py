@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, kill_below
-from sojourn.clouds.local.files import locked, read_rows, write_whole
+from sojourn.clouds.local.files import read_rows, write_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.machines import (
     STORING_WITHIN,
@@ -27,12 +27,16 @@ from sojourn.clouds.local.machines import (
     agents,
     kill_strays,
 )
+from sojourn.clouds.local.place import Place, Supervised
+from sojourn.clouds.local.starts import Starts
+from sojourn.clouds.local.wanted import Want, Wanted
+from sojourn.core.errors import SojournError
 from sojourn.core.ids import TaskId
 
 __all__ = ["Supervisor"]
 
 _ROUND = 1.0  # seconds between rounds if nothing wakes it
-_SHORT_LIFE = 5.0  # a machine that was lost sooner makes the next one wait
+_SHORT_LIFE = 5.0  # a machine or supervisor that was lost sooner makes the next one wait
 _LONGEST_WAIT = 30.0
 
 
@@ -42,11 +46,13 @@ class Supervisor:
     def __init__(self, folders: TaskFolders) -> None:
         self._folders = folders
         self._settings = Settings.read(folders.settings)
+        self._wanted = Wanted(folders)
         self._alive: list[LocalMachine] = []
         self._dead: set[str] = set()
-        self._done = 0
+        self._done: list[str] = []  # the generations of machines that had done their work
         self._short_lives = 0
         self._not_before = 0.0
+        self._began = time.monotonic()
 
     def run(self) -> None:
         """Live until no machine is wanted and none is left."""
@@ -55,11 +61,13 @@ class Supervisor:
         self._inherit()
         while self._folders.settings.exists():
             self._bury()
-            self._adjust(self._wanted())
-            if not self._alive and self._wanted() == 0:
+            self._adjust(self._wanted.read())
+            if not self._alive and self._wanted.read().machines == 0:
                 return
             select.select([wakeup], [], [], self._pause())
             _drain(wakeup)
+            if time.monotonic() - self._began > _SHORT_LIFE:
+                Starts(self._folders.starts).forget()
 
     def _inherit(self) -> None:
         """Let agents of a former supervisor store their work; then all its machines are gone."""
@@ -74,30 +82,25 @@ class Supervisor:
         for machine in sorted(self._dead - over):
             self._tell("machine-lost", machine, "A machine was lost with its supervisor")
 
-    def _wanted(self) -> int:
-        try:
-            return int(self._folders.wanted.read_text())
-        except FileNotFoundError:
-            return 0
-
     def _pause(self) -> float:
         waiting = self._not_before - time.monotonic()
         return min(_ROUND, waiting) if waiting > 0 else _ROUND
 
-    def _adjust(self, wanted: int) -> None:
+    def _adjust(self, want: Want) -> None:
+        wanted, generation = want
         for machine in self._alive[wanted:]:
             machine.tell()
         for machine in self._alive:
             machine.enforce()
         before = len(self._alive)
         while len(self._alive) < wanted and time.monotonic() >= self._not_before:
-            self._start_machine()
+            self._start_machine(generation)
         if len(self._alive) != before:
             self._write_machines()
 
-    def _start_machine(self) -> None:
+    def _start_machine(self, generation: str) -> None:
         try:
-            machine = LocalMachine(self._settings, self._dead)
+            machine = LocalMachine(self._settings, self._dead, generation)
         except OSError as error:
             self._tell("machine-failed", "", f"A machine could not be started: {error}")
             self._back_off()
@@ -112,7 +115,7 @@ class Supervisor:
             self._dead.add(machine.id)
             self._kill_leftovers()
             if machine.ended() == RANK_ENDED:
-                self._done += 1
+                self._done.append(machine.generation)
                 self._tell("machine-ended", machine.id, "A machine had done its work and ended")
             else:
                 self._lost(machine)
@@ -150,9 +153,9 @@ class Supervisor:
     def _shrink(self) -> None:
         """Want fewer machines, by those that had done their work; on a full disk, later."""
         if self._done:
-            with suppress(OSError), locked(self._folders.wanted_lock):
-                write_whole(self._folders.wanted, str(max(0, self._wanted() - self._done)))
-                self._done = 0
+            with suppress(OSError):
+                self._wanted.subtract(self._done)
+                self._done.clear()
 
     def _write_machines(self) -> None:
         rows = [
@@ -199,10 +202,19 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)  # a shell starts us with these ignored
     os.set_inheritable(lock, False)
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
-    Supervisor(folders).run()
+    _sign(lock, Supervised(os.getpid(), Place.here()))
+    try:
+        Supervisor(folders).run()
+    except SojournError as error:
+        raise SystemExit(error.message) from error  # its last line is what users get to see
+    Starts(folders.starts).forget()
+    _sign(lock, Supervised())  # whoever finds more in a free lock knows that its holder was killed
     return 0
+
+
+def _sign(lock: int, supervised: Supervised) -> None:
+    with suppress(OSError):  # it works without: machines are ended a moment later
+        write_lock(lock, supervised.text())
 
 
 if __name__ == "__main__":

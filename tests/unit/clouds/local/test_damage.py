@@ -1,8 +1,10 @@
-"""A task that is damaged in the store stands in no other's way, and can be removed."""
+"""A task that is damaged on the disk stands in no other's way, and can be removed."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State
+from sojourn.clouds.local.files import write_whole
 from sojourn.core.errors import IntegrityError
+from tests.support.waiting import until
 
 DAMAGES = {"empty": b"", "torn": b'{"format": 1, "ta', "other": b"[]", "binary": b"\xff\0"}
 
@@ -74,3 +78,42 @@ def test_a_damaged_report_or_lease(
     assert {row["id"] for row in _list()} == {one.id, other.id}
     one.delete(force=True)
     assert not (own_folders / one.id).exists()
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES.values(), b"[1]", b'[{"id": "x"}]', b"7e", b"\0\0"])
+@pytest.mark.parametrize("file", ["wanted", "machines.json", "settings.json", "supervisor.lock"])
+def test_damaged_files_of_a_scaler(
+    tasks: tuple[Handle, Handle], own_folders: Path, file: str, damage: bytes
+) -> None:
+    one, other = tasks
+    (own_folders / one.id / "scaler" / file).write_bytes(damage)
+    assert [handle.status().state for handle in (one, other)] == [State.SUCCEEDED] * 2
+    one.delete()
+    assert not (own_folders / one.id).exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_what_was_to_run_when_the_power_was_cut_is_started_again(
+    own_folders: Path, damage: bytes
+) -> None:
+    handle = sojourn.create(sojourn.Task("#!/bin/sh\nsleep 300\n"))
+    until(lambda: handle.status().state is State.RUNNING)
+    scaler = own_folders / handle.id / "scaler"
+    os.kill(int((scaler / "supervisor.lock").read_text().split()[0]), signal.SIGKILL)
+    (scaler / "wanted").write_bytes(damage)
+    assert handle.status().state is State.STOPPED
+    handle.start()
+    until(lambda: handle.status().state is State.RUNNING)
+
+
+def test_a_text_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    seen: list[tuple[int, bool]] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda file: seen.append((os.fstat(file).st_size, path.exists()))
+    )
+    write_whole(path, "text")
+    assert seen == [(4, False)]
+    assert path.read_text() == "text"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.scaler import LocalScaler
+from sojourn.clouds.local.starts import Starts
 from sojourn.clouds.local.supervisor import Supervisor
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
@@ -119,5 +121,58 @@ def test_the_pid_of_a_former_supervisor_is_forgotten_before_there_is_a_new_one(
         monkeypatch.setattr(scaler, "_start_supervisor", start)
         folders.wanted.write_text("1")
         scaler._revive()
-        assert said == [""]
+        assert [text.split()[0] for text in said] == ["-"]
         assert innocent.poll() is None
+
+
+def test_supervisors_that_cannot_start_are_started_more_and_more_seldom(
+    folders: TaskFolders, scaler: LocalScaler
+) -> None:
+    folders.settings.write_text("")
+    scaler.scale(CTX, 1)
+    give_up = time.monotonic() + 3
+    while time.monotonic() < give_up:
+        scaler.fleet(CTX)
+        time.sleep(0.02)
+    said = folders.supervisor_log.read_text().splitlines()
+    assert 2 < len(said) < 7
+    assert f"{folders.settings} is damaged" in scaler.obstacle(CTX)
+    scaler.create(CTX)  # which makes it right again
+    scaler.scale(CTX, 1)
+    assert scaler.obstacle(CTX) == ""
+    until(lambda: machines(scaler))
+    scaler.scale(CTX, 0)
+    until(lambda: not folders.starts.exists())
+    scaler.delete(CTX)
+
+
+def test_the_log_of_supervisors_does_not_grow_without_end(
+    folders: TaskFolders, scaler: LocalScaler
+) -> None:
+    folders.settings.write_text("{}")
+    folders.supervisor_log.write_text("x" * 1_000_000)
+    scaler.scale(CTX, 1)
+    until(lambda: "damaged" in folders.supervisor_log.read_text())
+    assert folders.supervisor_log.stat().st_size < 10_000
+    scaler.delete(CTX)
+
+
+@pytest.mark.parametrize(
+    ("written", "due"),
+    [
+        ("1 {now}", True),
+        ("2 {now}", False),
+        ("2 {before}", True),
+        ("9999 {now}", False),
+        ("9999 {before}", True),
+        ("9 {later}", True),  # the clock was set back
+        ("", True),
+        ("\0\0", True),
+        ("x y", True),
+    ],
+)
+def test_when_the_next_start_is_due(folders: TaskFolders, written: str, due: bool) -> None:
+    folders.scaler.mkdir()
+    now = time.time()
+    folders.starts.write_text(written.format(now=now, before=now - 31, later=now + 100))
+    assert Starts(folders.starts).are_due() is due
