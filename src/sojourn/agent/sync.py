@@ -107,6 +107,7 @@ class Snapshots:
         self._pause_next = _SCAN_EVERY
         self._told: set[str] = set()
         self.lost: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
         line = layout.data_prefix(lease.rank, lease.attempt)
         self._line = line
         self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
@@ -124,12 +125,13 @@ class Snapshots:
         stopping.wait(self._pause_next)
 
     def take(self, *, last: bool = False) -> None:
-        """Store the workdir as it is now; `lost` tells what could not be.
+        """Store the workdir as it is now; `lost` tells what could not be, `left_out` what snapshots
+        do not hold.
 
         `last`: nobody writes there any more.
         """
         began = time.monotonic()
-        self.lost = {}
+        self.lost, self.left_out = {}, {}
         changed = self._writer.take(
             Context(),
             self._workdir,
@@ -167,8 +169,7 @@ class Snapshots:
             self._store.delete([path for path in former if kind in path])
 
     def _skipped(self, path: str, reason: str, *, lost: bool = False) -> None:
-        if lost:
-            self.lost[path] = reason
+        (self.lost if lost else self.left_out)[path] = reason
         if path not in self._told:
             self._told.add(path)
             say(f"not stored: {path}: {reason}")

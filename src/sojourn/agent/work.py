@@ -328,13 +328,20 @@ class _Attempt:
     def _with_lost(self, report: Report) -> Report:
         """Files that could not be stored are missing from the results: that has to be told."""
         lost = self._snapshots.lost
-        if not lost:
-            return report
         output = self._task.storage.output
+        if not lost:
+            return self._with_left_out(report, output)
         missing = [path for path in lost if output and _meets(path, output)]
         path = (missing or list(lost))[0]
         told = f"{len(lost)} of its files could not be stored, such as {path}: {lost[path]}"
         return replace(_with(report, told), lost=len(missing))
+
+    def _with_left_out(self, report: Report, output: str) -> Report:
+        """Symlinks that lead outside and the like; whoever made them may count on them."""
+        for path, why in self._snapshots.left_out.items():
+            if output and _meets(path, output):
+                return _with(report, f"{path} is not stored: {why}")
+        return report
 
     def _preempted(self) -> Report:
         return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)

@@ -180,6 +180,7 @@ def test_output_that_could_not_be_stored(
     assert (shell.cwd / "results/ok").exists()
     (kept,) = re.findall(r"until the task is deleted: (/.*)", shell.ok("status", task))
     assert Path(kept, "results/model").exists()
+    assert task not in shell.ok("gc")
     shell.ok("delete", task)
     assert not os.path.lexists(kept)
 
@@ -189,6 +190,35 @@ def test_other_files_that_could_not_be_stored(shell: Shell) -> None:
     assert result.returncode == 0, result.stderr
     assert "could not be stored, such as cache" in result.stderr
     assert shell.tasks() == []
+
+
+def test_symlinks_of_the_output_that_lead_elsewhere_are_told(shell: Shell) -> None:
+    result = shell(
+        "run", "--output", "results", "--", "sh", "-c", "mkdir results; ln -s /x results/a"
+    )
+    assert result.returncode == 0
+    words = "results/a is not stored: the symlink leads outside of the folder, to /x"
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize("variable", ["XDG_DATA_HOME", "XDG_CACHE_HOME"])
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_made(
+    shell: Shell, variable: str
+) -> None:
+    closed = shell.cwd / "closed"
+    closed.mkdir(mode=0o500)
+    result = subprocess.run(
+        [*stopped_by_modes(), *COMMAND, "run", "--", "true"],
+        env={**shell.environment, variable: str(closed / "below")},
+        cwd=shell.cwd,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert result.returncode == 2
+    assert f"cannot write to {closed}; allow it, or name another folder in {variable}" in (
+        result.stderr
+    )
 
 
 _YAML = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.local import folders
@@ -42,6 +43,17 @@ class LocalCloud:
                 "storage.container",
                 "the local cloud keeps every task in a folder of its own; remove it",
             )
+        for variable, root in (
+            ("XDG_DATA_HOME", self._data_root),
+            ("XDG_CACHE_HOME", self._machines_root),
+        ):
+            existing = next(path for path in (root, *root.parents) if path.exists())
+            if not os.access(existing, os.W_OK | os.X_OK):
+                raise InvalidInput(
+                    "cloud",
+                    f"the local cloud cannot write to {existing}; allow it, "
+                    f"or name another folder in {variable}",
+                )
         plain = type(task)(script=task.script)
         ignored = [
             name
