@@ -25,6 +25,7 @@ from sojourn.storage.digest import hasher
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Manifest, Part, decode
 from sojourn.storage.restore import Restorer, explained
 from sojourn.storage.snapshot import newest
+from sojourn.storage.store import keep_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -395,20 +396,11 @@ def _bring_to_disk(into: Path, entries: list[Entry], above: set[Path]) -> None:
     try:
         for path in [*files, *folders]:
             with explained(os.fspath(path)):
-                _flush(path)
+                keep_file(path)
     except OSError as error:
         if error.errno == errno.EIO:
             raise
         os.sync()  # one that may not be opened, or a file system that cannot do it singly
-
-
-def _flush(path: Path) -> None:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # whatever it is by now
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

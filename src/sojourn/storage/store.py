@@ -296,8 +296,9 @@ class ObstoreStore:
 
 def keep_file(path: Path) -> None:
     """Have a file, or the names in a folder, written to the disk. Absent: nothing to do."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # whatever it is by now
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, flags)
     except FileNotFoundError:
         return
     try:
