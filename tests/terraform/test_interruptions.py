@@ -169,6 +169,7 @@ class TestTerminated:
         assert project.tasks() == []
 
 
+@pytest.mark.slow
 class TestProviderKilled:
     """By SIGKILL, as the system does when memory is short."""
 
@@ -360,6 +361,7 @@ resource "iterative_task" "example" {
         project.destroy()
 
 
+@pytest.mark.slow
 class TestTwoAtOnce:
     def test_in_one_folder_the_second_is_refused(self, project: Project) -> None:
         _with_upload(project)

@@ -48,7 +48,7 @@ class LocalCloud:
             ("XDG_CACHE_HOME", self._machines_root),
         ):
             existing = next(path for path in (root, *root.parents) if path.exists())
-            if not os.access(existing, os.W_OK | os.X_OK):
+            if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
                 raise InvalidInput(
                     "cloud",
                     f"the local cloud cannot write to {existing}; allow it, "

@@ -67,7 +67,9 @@ def test_it_shakes_hands_and_leaves_nothing_when_told_to_end(
 def test_a_terminal_that_is_closed_ends_it_unless_that_is_ignored(
     tmp_path: Path, prefix: tuple[str, ...], ends: bool
 ) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup make test` ignores it
     process = _start(tmp_path, prefix=prefix, **{_COOKIE[0]: _COOKIE[1]})
+    signal.signal(signal.SIGHUP, before)
     assert process.stdout
     process.stdout.readline()
     process.send_signal(signal.SIGHUP)

@@ -101,7 +101,7 @@ def test_a_bucket_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
 
 
 def test_a_bucket_whose_name_is_not_free_yet_is_waited_for(laptop: Laptop) -> None:
-    laptop.sim.timing.bucket_gone = 0.5
+    laptop.sim.timing.bucket_gone = 2  # longer than anything before takes
     laptop.create()
     laptop.delete()
     laptop.sim.fail("s3:PutBucketTagging", code="OperationAborted", status=409, times=2)
