@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from obstore.store import MemoryStore
 
@@ -161,4 +161,26 @@ class FaultyStore(WatchedStore):
 
 def memory_store() -> Store:
     """An empty store in memory, for tests that need many."""
-    return ObstoreStore(MemoryStore())
+    return cast(Store, _OneByOne(ObstoreStore(MemoryStore())))
+
+
+class _OneByOne:
+    """Calls to a store, one at a time.
+
+    obstore's store in memory can wait for ever: a list that waits for its lock keeps Python's, and
+    a put that replaces an object waits for Python's while it has the other.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._turn = threading.Lock()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._store, name)
+
+        def called(*args: Any, **more: Any) -> Any:
+            with self._turn:
+                result = method(*args, **more)
+                return iter(list(result)) if name == "stream" else result
+
+        return called
