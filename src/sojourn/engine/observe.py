@@ -123,11 +123,9 @@ class _Follower:
         except NotFound as error:
             if self._seen is None:
                 raise
-            raise NotFound(f"{self._id} was deleted meanwhile", hint=error.hint) from error
+            raise self._deleted() from error
         if not now.ranks and self._seen is not None:  # what was complete is so until it is deleted
-            raise NotFound(
-                f"{self._id} was deleted meanwhile", hint="`sojourn list` shows all there are."
-            )
+            raise self._deleted()
         if not now.ranks:
             raise NotFound(
                 f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {self._id}"
@@ -139,6 +137,10 @@ class _Follower:
             yield line
         self._tell(ctx, now)
         self.over = over
+
+    def _deleted(self) -> NotFound:
+        hint = "`sojourn list` shows all there are."
+        return NotFound(f"{self._id} was deleted meanwhile", hint=hint)
 
     def _watch(self, ctx: Context) -> None:
         """Without it lines come later, but they come: one may read who must not write."""
