@@ -176,7 +176,7 @@ def check(task: Task, *, on_event: OnEvent | None = None, ctx: Context | None = 
     """Refuse what could not be created; makes nothing."""
     ctx = ctx or _context(on_event)
     _tell_of_missing(ctx, task)
-    engine.lifecycle.check(ctx, clouds.load(task.cloud), _anchored(task))
+    engine.creation.check(ctx, clouds.load(task.cloud), _anchored(task))
 
 
 def create(
@@ -196,8 +196,8 @@ def create(
     id = id or TaskId.for_name(task.name, os.environ)  # noqa: A001
     _tell_of_missing(ctx, task)
     environment = resolve_environment(task.environment, os.environ)
-    launch = engine.lifecycle.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
-    engine.lifecycle.create(ctx, cloud, launch)
+    launch = engine.creation.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
+    engine.creation.create(ctx, cloud, launch)
     return Handle(cloud, id, ctx)
 
 

@@ -1,4 +1,4 @@
-"""Create, stop, start, pull and delete: the order of things, the same on every cloud.
+"""Stop, start, pull and delete: the order of things, the same on every cloud.
 
 Every verb can be repeated and interrupted at any point: it looks at what is there, and goes on
 from it. A cloud's resources are made in order and removed in the reverse order, the scaler being
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -26,205 +26,40 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud, Data, Ignore, Resource, Scaler
+    from sojourn.core.interfaces import Cloud, Data, Resource, Scaler
     from sojourn.core.task import Task
 
 __all__ = [
     "amend",
-    "check",
+    "any_there",
     "conclude",
-    "create",
     "delete",
+    "ensure_started",
     "exists",
     "interrupt",
     "left_nothing",
     "lost_some",
     "pull",
+    "stages",
     "start",
     "stop",
 ]
 
-_CLEAN_UP_WITHIN = 15 * 60.0  # seconds for removing what a broken-off creation made
 _FLUSH_WITHIN = 60 * 60.0  # seconds for machines to store the last of their work
 
 
-@dataclass(frozen=True)
-class Launch:
-    """All that creating a task needs."""
-
-    id: TaskId
-    task: Task
-    environment: dict[str, str]
-    ignore: Ignore | None = None
-
-
-def check(ctx: Context, cloud: Cloud, task: Task) -> None:
-    """Refuse, before anything is made, what could not be created."""
-    check_storage(task.storage)
-    for note in cloud.check(ctx, task):
-        ctx.note(note)
-
-
-def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
-    """Make everything, upload the workdir and start the machines.
-
-    If it fails or is interrupted, what was made is removed again, unless some of it was there
-    before; what could not be removed is told.
-    """
-    check(ctx, cloud, launch.task)
-    resources = cloud.resources(launch.id, launch.task)
-    existed = _any_there(ctx, resources)
-    data = cloud.data(launch.id)
-    try:
-        _make(ctx, cloud, data, launch, resources, existed=existed)
-    except _TakenError:
-        raise
-    except BaseException as error:
-        if existed:
-            raise
-        cleaning = ctx.shielded().within(_CLEAN_UP_WITHIN)
-        if not _is_alone(cleaning, data):
-            _hint(
-                error,
-                f"Others may be creating it as well, so it stays. See: sojourn status {launch.id}",
-            )
-            raise
-        left = _remove(cleaning, resources)
-        if left:
-            _hint(
-                error, f"Left behind: {', '.join(left)}. Remove it with: sojourn delete {launch.id}"
-            )
-        elif isinstance(error, Transient):
-            _hint(error, "What was made is removed again.")
-        elif isinstance(error, Cancelled):
-            raise Cancelled("Cancelled; nothing was left behind") from error
-        raise
-
-
-class _TakenError(Conflict):
-    """Somebody else's task is there: nothing of it is ours to remove."""
-
-
-def _is_alone(ctx: Context, data: Data) -> bool:
-    """Whether nobody else creates the same task; if that cannot be told, somebody may."""
-    try:
-        return data.alone(ctx)
-    except (SojournError, OSError):
-        return False
-
-
-def _hint(error: BaseException, more: str) -> None:
-    if isinstance(error, SojournError):
-        error.hint = f"{error.hint}\n{more}".strip()
-
-
-def _make(
-    ctx: Context,
-    cloud: Cloud,
-    data: Data,
-    launch: Launch,
-    resources: Sequence[Resource],
-    *,
-    existed: bool,
-) -> None:
-    store, *others, scaler = resources
-    try:
-        _create_one(ctx, store)
-        with ctx.step("Storing the task"):
-            data.save(ctx, launch.task, launch.environment)
-    except Conflict as error:
-        raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
-    # The upload may take long, and needs nothing but the store.
-    upload = partial(_upload, ctx, data, launch, existed=existed)
-    try:
-        together([upload, partial(_create_all, ctx, others)] if others else [upload])
-    except NotFound:
-        _refuse_deleted(ctx, data, launch.id)
-        raise
-    _create_one(ctx, scaler)
-    with ctx.step("Starting machines"):
-        _refuse_deleted(ctx, data, launch.id)
-        if existed:
-            _ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
-        else:
-            cloud.scaler(launch.id).scale(ctx, launch.task.parallelism)
-
-
-def _refuse_deleted(ctx: Context, data: Data, id: TaskId) -> None:
-    """The upload may take long, and meanwhile somebody may delete what was there of it."""
-    try:
-        data.load(ctx)
-    except NotFound as error:
-        raise Conflict(
-            f"{id} was deleted while it was created", hint="Create it again if it should be there."
-        ) from error
-
-
-def _create_all(ctx: Context, resources: Sequence[Resource]) -> None:
-    for stage in _stages(resources):
-        together([partial(_create_one, ctx, resource) for resource in stage])
-
-
-def _create_one(ctx: Context, resource: Resource) -> None:
-    with ctx.step(f"Creating {resource.title}"):
-        resource.create(ctx)
-
-
-def _stages(resources: Sequence[Resource]) -> list[list[Resource]]:
+def stages(resources: Sequence[Resource]) -> list[list[Resource]]:
     """Those that do not need each other, together, in the order of creation."""
     return [list(stage) for _, stage in groupby(resources, key=lambda resource: resource.stage)]
 
 
-def _upload(ctx: Context, data: Data, launch: Launch, *, existed: bool) -> None:
-    records = data.records(ctx, launch.task.parallelism) if existed else []
-    if records and all(record.ended for record in records):
-        ctx.warn(
-            f"{launch.id} has ended, and does not run again: its log and results are the old ones. "
-            f"For a new run, first `sojourn delete {launch.id}`, or choose another name."
-        )
-    elif any(record.attempt for record in records):
-        ctx.note(
-            f"{launch.id} is there already and goes on as it is: nothing is uploaded. "
-            "Delete it first for a new run."
-        )
-    elif launch.task.storage.workdir:
-        with ctx.step("Uploading workdir"):
-            workdir = local_workdir(launch.task.storage)
-            data.push(ctx, workdir, launch.task.filters(), launch.ignore)
-
-
-def _remove(ctx: Context, resources: Sequence[Resource]) -> list[str]:
-    """Remove it; returns the titles of what could not be removed.
-
-    Then what comes after it in this order stays too, the store above all: it tells that there is
-    something left.
-    """
-    for stage in reversed(_stages(resources)):
-        removed = together([partial(_try_to_remove, ctx, resource) for resource in stage])
-        left = [resource.title for resource, gone in zip(stage, removed, strict=True) if not gone]
-        if left:
-            return left
-    return []
-
-
-def _try_to_remove(ctx: Context, resource: Resource) -> bool:
-    try:
-        if resource.read(ctx):
-            with ctx.step(f"Removing {resource.title}"):
-                resource.delete(ctx)
-        else:
-            resource.delete(ctx)
-    except (SojournError, OSError):
-        return False
-    return True
-
-
 def exists(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
     """Whether anything of a task is there."""
-    return _any_there(ctx, cloud.resources(id, None))
+    return any_there(ctx, cloud.resources(id, None))
 
 
-def _any_there(ctx: Context, resources: Sequence[Resource]) -> bool:
+def any_there(ctx: Context, resources: Sequence[Resource]) -> bool:
+    """Whether anything of these is there."""
     store, *others = resources  # what is there mostly has a store
     return store.read(ctx) or any(together([partial(other.read, ctx) for other in others]))
 
@@ -258,10 +93,10 @@ def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
         ctx.note("It has ended, and what has ended does not run again: create a new task")
         return
     with ctx.step("Starting machines"):
-        _ensure_started(ctx, cloud.scaler(id), data, task)
+        ensure_started(ctx, cloud.scaler(id), data, task)
 
 
-def _ensure_started(ctx: Context, scaler: Scaler, data: Data, task: Task) -> None:
+def ensure_started(ctx: Context, scaler: Scaler, data: Data, task: Task) -> None:
     """Want a machine for every rank that has not ended.
 
     Looked at in this order: a rank reports its end before it is wanted no more, so that fewer
@@ -371,7 +206,7 @@ def delete(
         if fetch:
             _fetch(ctx, cloud, id, into, output, force)
             _refuse_started(ctx, cloud, id)
-        for stage in reversed(_stages(cloud.resources(id, None))):
+        for stage in reversed(stages(cloud.resources(id, None))):
             together([partial(_remove_one, ctx, resource) for resource in stage])
     except Cancelled as error:
         error.hint = f"Not all of it is removed; go on with: sojourn delete {id}"

@@ -12,7 +12,7 @@ from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Machine
 from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
-from sojourn.engine import lifecycle, observe
+from sojourn.engine import creation, lifecycle, observe
 from tests.simcloud.aws.account import SimAWS
 from tests.support.waiting import until
 
@@ -43,8 +43,8 @@ class Laptop:
         return Task(SCRIPT, cloud="aws", **{"storage": storage, **more})
 
     def create(self, ctx: Context | None = None, **more: Any) -> None:
-        launch = lifecycle.Launch(ID, self.task(**more), {"SECRET": "of the task"})
-        lifecycle.create(ctx or self.ctx, self.cloud, launch)
+        launch = creation.Launch(ID, self.task(**more), {"SECRET": "of the task"})
+        creation.create(ctx or self.ctx, self.cloud, launch)
 
     def status(self) -> Status:
         return observe.status(self.ctx, self.cloud, ID)

@@ -333,7 +333,7 @@ def test_a_half_made_task_in_the_users_bucket_is_found_and_deleted(
     before = laptop.sim.inventory()
     laptop.sim.fail(operation, code="AccessDenied", status=403)
     with monkeypatch.context() as patched:
-        patched.setattr("sojourn.engine.lifecycle._remove", lambda *_: [])  # as if it was killed
+        patched.setattr("sojourn.engine.creation._remove", lambda *_: [])  # as if it was killed
         with pytest.raises(SojournError):
             laptop.create(storage=Storage(container="users-own"))
     assert laptop.exists()
