@@ -27,7 +27,7 @@ def main(*, quick: bool = False) -> None:
 @contextmanager
 def _account() -> Iterator[None]:
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
             os.environ[name] = folder
         yield
 

@@ -28,7 +28,8 @@ def main(*, quick: bool = False) -> None:
     rounds = 3 if quick else 30
     times: dict[str, list[float]] = {name: [] for name in commands}
     with tempfile.TemporaryDirectory() as empty:
-        environment = {**os.environ, "XDG_DATA_HOME": empty, "XDG_CACHE_HOME": empty}
+        homes = ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+        environment = {**os.environ, **dict.fromkeys(homes, empty)}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for command in commands.values():  # an installed program has been compiled before
             _timed(command, environment)

@@ -8,7 +8,7 @@ demo="$PWD/build/demo"
 rm -rf "$demo"
 mkdir -p "$demo/workdir"
 # Everything stays in the repository.
-export XDG_DATA_HOME="$demo/data" XDG_CACHE_HOME="$demo/cache"
+export XDG_DATA_HOME="$demo/data" XDG_CACHE_HOME="$demo/cache" XDG_STATE_HOME="$demo/state"
 
 bold='' plain=''
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\033[1m' plain=$'\033[0m'; fi

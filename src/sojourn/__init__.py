@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sojourn.api import Handle, Result, create, gc, get, list_tasks, run
+    from sojourn.api import Handle, Result, create, gc, get, latest, list_tasks, run
     from sojourn.core.errors import SojournError
     from sojourn.core.status import State
     from sojourn.core.task import Storage, Task
@@ -30,6 +30,7 @@ __all__ = [
     "create",
     "gc",
     "get",
+    "latest",
     "list_tasks",
     "run",
 ]

@@ -32,7 +32,18 @@ if TYPE_CHECKING:
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
 
-__all__ = ["Handle", "Result", "check", "create", "gc", "get", "list_tasks", "overview", "run"]
+__all__ = [
+    "Handle",
+    "Result",
+    "check",
+    "create",
+    "gc",
+    "get",
+    "latest",
+    "list_tasks",
+    "overview",
+    "run",
+]
 
 OnEvent = Callable[[Event], None]
 _T = TypeVar("_T")
@@ -253,6 +264,20 @@ def get(
     return found[0]
 
 
+def latest(
+    folder: str | Path = ".", *, on_event: OnEvent | None = None, ctx: Context | None = None
+) -> Handle:
+    """The last task that this computer created in a folder."""
+    ctx = ctx or _context(on_event)
+    origin = engine.ledger.latest(Path(folder))
+    if origin is None:
+        raise NotFound(
+            f"No task was created in {Path(folder).absolute()}",
+            hint="Give the ID of a task; `sojourn list` shows all tasks.",
+        )
+    return Handle(clouds.load(origin.cloud), TaskId.parse(origin.id), ctx)
+
+
 def _with_id(ctx: Context, id: TaskId, missed: list[SojournError]) -> list[Handle]:
     """No list is needed, and what is left of a task may be too little to be listed."""
 
@@ -378,8 +403,9 @@ def _ignore(task: Task, gitignore: bool) -> Ignore | None:
 def _own_folders(workdir: Path) -> set[str]:
     """What Sojourn keeps below this folder, if it is a home: tasks, with their secrets."""
     from sojourn.clouds.local.folders import data_root, machines_root
+    from sojourn.core.userfolders import state_home
 
-    roots = (data_root().parent, machines_root().parent)
+    roots = (data_root().parent, machines_root().parent, state_home() / "sojourn")
     paths = {os.path.relpath(os.path.realpath(root), os.path.realpath(workdir)) for root in roots}
     return {path for path in paths if path != "." and not path.startswith("../") and path != ".."}
 

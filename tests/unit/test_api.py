@@ -34,6 +34,7 @@ def test_what_sojourn_keeps_below_the_workdir_is_not_uploaded(
     (home / "mine").write_text("data")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / ".local/share"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / ".local/state"))
     seen: list[str] = []
 
     def on_event(event: object) -> None:

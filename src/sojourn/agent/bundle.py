@@ -8,7 +8,6 @@ $XDG_CACHE_HOME or ~/.cache.
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from sojourn.core.errors import MissingDependency, Transient
+from sojourn.core.userfolders import cache_home
 
 __all__ = ["PYTHONS", "WHEELS", "bundle", "fetch"]
 
@@ -107,6 +107,4 @@ def _last_lines(text: str) -> str:
 
 
 def _cache() -> Path:
-    value = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(value) if os.path.isabs(value) else Path.home() / ".cache"
-    return base / "sojourn" / "wheels"
+    return cache_home() / "sojourn" / "wheels"

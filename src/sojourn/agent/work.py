@@ -17,6 +17,7 @@ from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, Script, adopt_orphans
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
+from sojourn.core.clock import utc_now
 from sojourn.core.context import Context
 from sojourn.core.errors import (
     AuthError,
@@ -30,7 +31,7 @@ from sojourn.core.errors import (
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
 from sojourn.storage.data import load_environment, load_task
-from sojourn.storage.lease import Lease, Leases, read_reports, utc_now
+from sojourn.storage.lease import Lease, Leases, read_reports
 from sojourn.storage.logs import LogWriter
 from sojourn.storage.manifest import Manifest, decode
 from sojourn.storage.pull import snapshots_of_rank

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sojourn.core.clock import utc_now
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError, Transient
 from sojourn.core.parallel import together
+from sojourn.engine import ledger
 from sojourn.engine.check import check_storage, local_workdir
 from sojourn.engine.lifecycle import any_there, ensure_started, stages
 
@@ -48,6 +51,7 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     before; what could not be removed is told.
     """
     check(ctx, cloud, launch.task)
+    _remember(launch)
     resources = cloud.resources(launch.id, launch.task)
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
@@ -66,6 +70,8 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
             )
             raise
         left = _remove(cleaning, resources)
+        if not left:
+            ledger.forget(launch.id)
         if left:
             _hint(
                 error, f"Left behind: {', '.join(left)}. Remove it with: sojourn delete {launch.id}"
@@ -75,6 +81,21 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
         elif isinstance(error, Cancelled):
             raise Cancelled("Cancelled; nothing was left behind") from error
         raise
+
+
+def _remember(launch: Launch) -> None:
+    storage = launch.task.storage
+    ledger.remember(
+        ledger.Origin(
+            id=str(launch.id),
+            cloud=launch.task.cloud,
+            folder=os.getcwd(),
+            workdir=storage.workdir,
+            output=storage.output,
+            exclude=storage.exclude,
+            created=utc_now(),
+        )
+    )
 
 
 class _TakenError(Conflict):

@@ -18,6 +18,7 @@ from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, Soj
 from sojourn.core.parallel import together
 from sojourn.core.status import INCOMPLETE, State
 from sojourn.core.task import Storage
+from sojourn.engine import ledger
 from sojourn.engine.check import check_storage, local_workdir
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ def delete(
             _refuse_started(ctx, cloud, id)
         for stage in reversed(stages(cloud.resources(id, None))):
             together([partial(_remove_one, ctx, resource) for resource in stage])
+        ledger.forget(id)
     except Cancelled as error:
         error.hint = f"Not all of it is removed; go on with: sojourn delete {id}"
         raise

@@ -6,11 +6,12 @@ import json
 import os
 from typing import TYPE_CHECKING
 
+from sojourn.core.clock import utc_now
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
 from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
-from sojourn.storage.lease import read_records, read_reports, store_clock, utc_now
+from sojourn.storage.lease import read_records, read_reports, store_clock
 from sojourn.storage.logs import Cursor, read_logs
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
+from sojourn.core.clock import utc_now
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import RankRecord
 from sojourn.storage import layout
@@ -23,12 +24,7 @@ if TYPE_CHECKING:
 
     from sojourn.storage.store import ObjectInfo, Store
 
-__all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock", "utc_now"]
-
-
-def utc_now() -> str:
-    """The time, as it is written everywhere."""
-    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+__all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock"]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from sojourn.core.clock import utc_now
 from sojourn.core.errors import NotFound
 from sojourn.core.events import LogLine
 from sojourn.storage import layout
-from sojourn.storage.lease import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

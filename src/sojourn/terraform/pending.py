@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
+from sojourn.core.userfolders import state_home
 from sojourn.terraform.plugin.diagnostics import Failure
 
 if TYPE_CHECKING:
@@ -158,9 +159,7 @@ def _forget(path: Path, *, unreadable: bool = False) -> None:
 
 
 def _folder() -> Path:
-    value = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(value) if os.path.isabs(value) else Path.home() / ".local/state"
-    return base / "sojourn" / "terraform"
+    return state_home() / "sojourn" / "terraform"
 
 
 def _workspace() -> str:

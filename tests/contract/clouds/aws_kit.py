@@ -46,6 +46,7 @@ class AwsKit:
             "HOME": str(self._root),
             "XDG_DATA_HOME": str(self._root / "data"),
             "XDG_CACHE_HOME": str(self._root / "cache"),
+            "XDG_STATE_HOME": str(self._root / "state"),
         }
 
     def machine_disk(self, size: int) -> Path | None:

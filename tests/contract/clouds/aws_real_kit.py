@@ -58,6 +58,7 @@ class RealAwsKit:
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
             "XDG_DATA_HOME": str(self._root / "data"),
             "XDG_CACHE_HOME": str(self._root / "cache"),
+            "XDG_STATE_HOME": str(self._root / "state"),
             aws_marks.VARIABLE: self.mark,
         }
 

@@ -29,6 +29,7 @@ class LocalKit:
         return {
             "XDG_DATA_HOME": str(self._root / "data"),
             "XDG_CACHE_HOME": str(self._root / "cache"),
+            "XDG_STATE_HOME": str(self._root / "state"),
         }
 
     def machine_disk(self, size: int) -> Path | None:

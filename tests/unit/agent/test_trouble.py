@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE
+from sojourn.core.clock import utc_now
 from sojourn.core.report import Outcome, Report
 from sojourn.core.task import Storage
 from sojourn.storage import layout
-from sojourn.storage.lease import utc_now
 from sojourn.storage.manifest import decode
 from sojourn.storage.pull import snapshots_of_rank
 from tests.support.disks import small_disk

@@ -113,6 +113,7 @@ class Shell:
             "TERM": "xterm",
             "XDG_DATA_HOME": str(self.home / "data"),
             "XDG_CACHE_HOME": str(self.home / "cache"),
+            "XDG_STATE_HOME": str(self.home / "state"),
             MARK: mark,
         }
         self._terminals: list[Terminal] = []

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sojourn.core.clock import utc_now
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
-from sojourn.storage.lease import Lease, Leases, read_records, read_reports, utc_now
+from sojourn.storage.lease import Lease, Leases, read_records, read_reports
 from sojourn.storage.store import Buffer, ObjectInfo, Store, open_store
 from tests.support.faults import WatchedStore, memory_store
 from tests.support.seaweed import Seaweed

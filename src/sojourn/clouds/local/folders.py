@@ -9,27 +9,26 @@ DATA is $XDG_DATA_HOME or ~/.local/share; CACHE is $XDG_CACHE_HOME or ~/.cache.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sojourn.core.userfolders import cache_home, data_home
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["TaskFolders", "data_root", "machines_root", "remove_empty"]
 
 
 def data_root() -> Path:
     """The folder of all tasks."""
-    return _base("XDG_DATA_HOME", ".local/share") / "sojourn" / "local"
+    return data_home() / "sojourn" / "local"
 
 
 def machines_root() -> Path:
     """The folder of all machines."""
-    return _base("XDG_CACHE_HOME", ".cache") / "sojourn" / "machines"
-
-
-def _base(variable: str, fallback: str) -> Path:
-    value = os.environ.get(variable, "")
-    return Path(value) if os.path.isabs(value) else Path.home() / fallback
+    return cache_home() / "sojourn" / "machines"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ def laptop(sim: SimAWS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimA
         "HOME": tmp_path,
         "XDG_DATA_HOME": tmp_path / "data",
         "XDG_CACHE_HOME": tmp_path / "cache",
+        "XDG_STATE_HOME": tmp_path / "state",
     }
     for name, value in {**sim.environment(), **folders}.items():
         monkeypatch.setenv(name, str(value))

@@ -1,0 +1,124 @@
+"""What this computer remembers of the tasks that it created.
+
+    STATE/sojourn/tasks/ID/origin.json    where the task was created and where its results belong
+    STATE/sojourn/tasks/ID/pulled.json    the files that came home, to tell them from others
+    STATE/sojourn/logs/ID.log             the log of a task that was deleted
+
+STATE is $XDG_STATE_HOME or ~/.local/state. Machines cannot write here, so what it says can be
+believed, unlike a description in a store. A computer without an entry asks where results go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.ids import TaskId
+from sojourn.core.userfolders import state_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Origin", "find", "forget", "latest", "log_path", "pulled_path", "remember"]
+
+_TASKS_AT_MOST = 1000  # older entries are dropped
+_LOGS_AT_MOST = 50
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a task was created on this computer.
+
+    `folder`: the current folder of whoever created it. `workdir` and `output`: where results
+    belong, as the user said it; `workdir` is absolute, or blank if the task has none.
+    """
+
+    id: str
+    cloud: str
+    folder: str
+    workdir: str
+    output: str
+    exclude: tuple[str, ...]
+    created: str
+
+
+def remember(origin: Origin) -> None:
+    """Write an entry, or replace it. A folder that cannot be written is not an error."""
+    with suppress(OSError):
+        path = _origin_path(origin.id)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(asdict(origin)))
+        temporary.replace(path)
+        _drop_oldest()
+
+
+def find(id: TaskId | str) -> Origin | None:
+    """The entry of a task; None if this computer did not create it, or has forgotten."""
+    return _read(_origin_path(id))
+
+
+def forget(id: TaskId | str) -> None:
+    """Remove the entry of a task; the log that was saved stays."""
+    shutil.rmtree(_origin_path(id).parent, ignore_errors=True)
+    with suppress(OSError):
+        _tasks().rmdir()  # with the last one
+        _tasks().parent.rmdir()
+
+
+def latest(folder: Path) -> Origin | None:
+    """The newest task that was created in this folder, or from it as its workdir."""
+    wanted = os.path.realpath(folder)
+    near = (
+        origin
+        for origin in _all()
+        if wanted in (os.path.realpath(origin.folder), os.path.realpath(origin.workdir or "/"))
+    )
+    return max(near, key=lambda origin: origin.created, default=None)
+
+
+def pulled_path(id: TaskId | str) -> Path:
+    """Where a pull remembers what it wrote."""
+    return _origin_path(id).with_name("pulled.json")
+
+
+def log_path(id: TaskId | str) -> Path:
+    """Where the log of a task goes when the task is deleted."""
+    return state_home() / "sojourn" / "logs" / f"{id}.log"
+
+
+def _tasks() -> Path:
+    return state_home() / "sojourn" / "tasks"
+
+
+def _origin_path(id: TaskId | str) -> Path:
+    return _tasks() / str(id) / "origin.json"
+
+
+def _all() -> Iterator[Origin]:
+    with suppress(OSError):
+        for folder in sorted(_tasks().iterdir()):
+            origin = _read(folder / "origin.json")
+            if origin:
+                yield origin
+
+
+def _read(path: Path) -> Origin | None:
+    try:
+        data = json.loads(path.read_text())
+        TaskId.parse(data["id"])
+        return Origin(**(data | {"exclude": tuple(data["exclude"])}))
+    except (OSError, ValueError, TypeError, KeyError, InvalidInput):
+        return None  # absent, damaged, or of another version
+
+
+def _drop_oldest() -> None:
+    folders = sorted(_tasks().iterdir(), key=lambda folder: folder.stat().st_mtime)
+    for folder in folders[:-_TASKS_AT_MOST]:
+        shutil.rmtree(folder, ignore_errors=True)
