@@ -27,7 +27,7 @@ from sojourn.core.events import CloudEvent, Event, LogLine
 from sojourn.core.ids import TaskId, normalise
 
 if TYPE_CHECKING:
-    from sojourn.core.interfaces import Cloud, Ignore, KeyPair, Machine
+    from sojourn.core.interfaces import ChangedFile, Cloud, Ignore, KeyPair, Machine
     from sojourn.core.report import Report
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
@@ -51,21 +51,29 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Result:
-    """How a task ended."""
+    """How a task ended.
+
+    `kept`: why it was not deleted; empty if it was. `log`: where its log was saved then.
+    """
 
     id: str
     status: State
     exit_code: int | None
     reason: str
+    kept: str = ""
+    log: Path | None = None
 
 
 class Handle:
     """A task that exists, or existed. Every verb can be repeated."""
 
-    def __init__(self, cloud: Cloud, id: TaskId, ctx: Context | None = None) -> None:
+    def __init__(
+        self, cloud: Cloud, id: TaskId, ctx: Context | None = None, task: Task | None = None
+    ) -> None:
         self._cloud = cloud
         self._id = id
         self._ctx = ctx or Context()
+        self._task = task  # as this program asked for it; unlike the store's, nobody forged it
 
     @property
     def id(self) -> str:
@@ -121,28 +129,39 @@ class Handle:
             pass
         return self._result()
 
-    def pull(self, into: str | Path | None = None, *, output: str = "") -> list[str]:
+    def pull(self, into: str | Path | None = None, *, output: str | None = None) -> list[str]:
         """Bring the output home; works at any time. Returns the paths that were written.
 
         `output`: another part of the workdir than the task says.
         """
-        target = Path(into) if into else None
-        return engine.lifecycle.pull(self._ctx, self._cloud, self._id, target, output)
+        return engine.results.pull(
+            self._ctx,
+            self._cloud,
+            self._id,
+            task=self._task,
+            into=Path(into) if into else None,
+            output=output,
+        )
 
-    def amend(self, *, output: str, exclude: Sequence[str]) -> None:
+    def amend(self, *, output: str | None, exclude: Sequence[str]) -> None:
         """Change what comes home, and which files are transferred in neither direction."""
-        engine.lifecycle.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
+        engine.results.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
+        self._task = None
 
-    def left_nothing(self, output: str = "") -> bool:
+    def left_nothing(self, output: str | None = None) -> bool:
         """Whether there is an output to bring home, and the task left nothing there.
 
         `output`: another one than the task says.
         """
-        return engine.lifecycle.left_nothing(self._ctx, self._cloud, self._id, output)
+        return engine.results.left_nothing(self._ctx, self._cloud, self._id, output)
+
+    def changed(self) -> list[ChangedFile]:
+        """Files in its workdir that are new or differ from what was uploaded, caches aside."""
+        return self._cloud.data(self._id).changed(self._ctx)
 
     def lost_some(self) -> bool:
         """Whether some of its output could not be stored, and may still be on a machine."""
-        return engine.lifecycle.lost_some(self._ctx, self._cloud, self._id)
+        return engine.results.lost_some(self._ctx, self._cloud, self._id)
 
     def stop(self) -> None:
         """Take its machines away; `start` resumes from the last snapshot."""
@@ -160,20 +179,40 @@ class Handle:
         self,
         *,
         into: str | Path | None = None,
-        output: str = "",
+        output: str | None = None,
         fetch: bool = True,
         force: bool = False,
     ) -> None:
-        """Bring the output home and remove everything."""
-        engine.lifecycle.delete(
+        """Bring the output home and remove everything; of a task that is gone, nothing is left.
+
+        `fetch=False` discards the results. `force` removes everything even if they cannot be
+        brought home.
+        """
+        engine.removal.delete(
             self._ctx,
             self._cloud,
             self._id,
+            task=self._task,
             into=Path(into) if into else None,
             output=output,
             fetch=fetch,
             force=force,
         )
+
+    def conclude(self, *, keep: bool = False, keep_failed: bool = False) -> Result:
+        """Bring the output home and delete it, unless there is a reason to keep it: see `run`."""
+        now = self.status()
+        kept = engine.removal.conclude(
+            self._ctx,
+            self._cloud,
+            self._id,
+            now.state,
+            task=self._task,
+            keep=keep,
+            keep_failed=keep_failed,
+        )
+        log = None if kept else engine.ledger.log_path(self._id)
+        return Result(self.id, now.state, now.exit_code, now.reason, kept, log)
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r}, cloud={self.cloud!r})"
@@ -209,29 +248,30 @@ def create(
     environment = resolve_environment(task.environment, os.environ)
     launch = engine.creation.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
     engine.creation.create(ctx, cloud, launch)
-    return Handle(cloud, id, ctx)
+    return Handle(cloud, id, ctx, launch.task)
 
 
 def run(
     task: Task,
     *,
     gitignore: bool = False,
+    keep: bool = False,
+    keep_failed: bool = False,
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
 ) -> Result:
     """Create, wait, bring the results home, delete. The log goes to `on_event`.
 
-    A task that somebody stopped meanwhile stays, to be resumed or deleted. So does one that
-    succeeded and left nothing in its output, for it may have written its results elsewhere, and
-    one of whose output not all could be stored.
+    A task that somebody stopped meanwhile stays, to be resumed or deleted. So does one whose
+    results may not all be home: it succeeded and left nothing in its output, or it left files and
+    nobody said what its output is, or some of its output could not be stored. `keep` keeps it in
+    any case, `keep_failed` if it failed or timed out. `Result.kept` says why.
     """
     ctx = ctx or _context(on_event)
     handle = create(task, gitignore=gitignore, ctx=ctx)
     for line in handle.logs(follow=True):
         ctx.emit(line)
-    result = handle._result()
-    engine.lifecycle.conclude(ctx, handle._cloud, handle._id, result.status)
-    return result
+    return handle.conclude(keep=keep, keep_failed=keep_failed)
 
 
 def get(

@@ -329,7 +329,7 @@ class _Attempt:
     def _with_lost(self, report: Report) -> Report:
         """Files that could not be stored are missing from the results: that has to be told."""
         lost = self._snapshots.lost
-        output = self._task.storage.output
+        output = self._task.storage.output or ""
         if not lost:
             return self._with_left_out(report, output)
         missing = [path for path in lost if output and _meets(path, output)]

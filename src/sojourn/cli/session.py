@@ -138,6 +138,6 @@ def check_into(into: str | None) -> None:
 
 def output_option(function: _Function) -> _Function:
     """Adds --output."""
-    return click.option(
-        "--output", default="", help="Another part of the workdir than the task's own output."
-    )(function)
+    return click.option("--output", help="Another part of the workdir than the task's own output.")(
+        function
+    )

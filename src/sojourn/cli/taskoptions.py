@@ -27,7 +27,10 @@ _OPTIONS = (
     click.option("--name", help="Name it: the same name is always the same task."),
     click.option("--cloud", help="Where to run: local (the default) or aws."),
     click.option("--workdir", type=PATH, help="Folder to upload and to run in; none if not given."),
-    click.option("--output", help="Folder to bring home, relative to the workdir."),
+    click.option("--output", help="Folder to download at the end, relative to the workdir."),
+    click.option(
+        "--no-output", is_flag=True, help="Download nothing: discard all files that it leaves."
+    ),
     click.option(
         "--exclude", multiple=True, metavar="GLOB", help="Do not transfer these files; repeatable."
     ),
@@ -69,6 +72,10 @@ def task_options(function: _Function) -> _Function:
 def tasks_from(file: str | None, command: list[str], options: Mapping[str, Any]) -> list[Task]:
     """The tasks that a command line asks for: options win over what a file says."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
+    if given.pop("no_output", None):
+        if given.get("output"):
+            raise InvalidInput("output", "--output and --no-output exclude each other")
+        given["output"] = ""
     for name in ("environment", "container_opts", "tags"):
         if name in given:
             given[name] = _pairs(name, given[name])

@@ -8,7 +8,7 @@ verb finds again what an earlier one made, and can be repeated.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
 
 __all__ = [
+    "ChangedFile",
     "Cloud",
     "Data",
     "Features",
@@ -71,6 +72,13 @@ class KeyPair:
 
     public: str
     private: str = field(repr=False)
+
+
+class ChangedFile(NamedTuple):
+    """A file that a task left in its workdir and that was not uploaded like this."""
+
+    path: str
+    size: int
 
 
 class Ignore(Protocol):
@@ -164,11 +172,20 @@ class Data(Protocol):
     def holds(self, ctx: Context, output: str) -> bool:
         """Whether any rank has stored anything at this path. Absent: no."""
 
+    def changed(self, ctx: Context) -> list[ChangedFile]:
+        """Files of all ranks that are new or differ from what was pushed, caches aside.
+
+        Absent: none.
+        """
+
     def cursor(self) -> LogCursor:
         """A new cursor at the beginning of all logs."""
 
     def logs(self, ctx: Context, cursor: LogCursor) -> Iterator[LogLine]:
         """All lines after the cursor, in the order of their times; moves it. Absent: none."""
+
+    def log_tail(self, ctx: Context, size: int) -> Iterator[LogLine]:
+        """The last lines, of about this many bytes. Absent: none."""
 
     def watch(self, ctx: Context) -> None:
         """Tell the machines that somebody is following the logs just now."""

@@ -56,4 +56,19 @@ class Report:
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
         """Read what `to_dict` wrote; fields that a newer version added are ignored."""
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
-        return cls(**(known | {"outcome": Outcome(data["outcome"])}))
+        report = cls(**(known | {"outcome": Outcome(data["outcome"])}))
+        report._refuse_other_types()
+        return report
+
+    def _refuse_other_types(self) -> None:
+        """A machine wrote it: what it says is shown to people, and becomes an exit code."""
+        texts = (self.reason, self.started, self.ended)
+        numbers = (self.rank, self.attempt, self.segments, self.lost)
+        if not all(type(text) is str for text in texts):
+            raise ValueError("reason, started and ended must be strings")
+        if not all(type(number) is int for number in numbers):
+            raise ValueError("rank, attempt, segments and lost must be whole numbers")
+        if self.exit_code is not None and (
+            type(self.exit_code) is not int or not 0 <= self.exit_code <= 255
+        ):
+            raise ValueError("exit_code must be a whole number from 0 to 255")

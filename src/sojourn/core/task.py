@@ -24,13 +24,14 @@ class Storage:
     """Which folder travels with the script, and which of its folders comes home.
 
     `workdir`: uploaded, and the script's working directory; blank: nothing is uploaded.
-    `output`: comes home, relative to `workdir`; blank: nothing is downloaded.
+    `output`: comes home, relative to `workdir`; blank: nothing is downloaded. None: it was not
+    said, so a task that leaves files in its workdir is not deleted before somebody saw them.
     `exclude`: patterns of files that are transferred in neither direction.
     `container`: an existing bucket, or `bucket/path`, to use instead of a new one.
     """
 
     workdir: str = ""
-    output: str = ""
+    output: str | None = None
     exclude: tuple[str, ...] = ()
     container: str = ""
     container_opts: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -44,7 +45,9 @@ class Storage:
         _refuse(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
-        yield from _texts(self, "storage.", "workdir", "output", "container")
+        yield from _texts(self, "storage.", "workdir", "container")
+        if self.output is not None:
+            yield from _texts(self, "storage.", "output")
         yield from _mapping(self.container_opts, "storage.container_opts")
         if isinstance(self.output, str) and not _inside(self.output):
             yield Problem(

@@ -11,7 +11,7 @@ from sojourn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from sojourn.core.task import Storage
 
-__all__ = ["check_storage", "local_workdir"]
+__all__ = ["check_output", "check_storage", "local_workdir"]
 
 
 def local_workdir(storage: Storage) -> Path:
@@ -29,10 +29,15 @@ def check_storage(storage: Storage) -> None:
             raise InvalidInput("storage.workdir", f"{workdir} is not a folder; give a folder")
         if not os.access(workdir, os.R_OK | os.X_OK):
             raise InvalidInput("storage.workdir", f"{workdir} cannot be read; allow it first")
-    if storage.output and not _stays_inside(workdir, workdir / storage.output):
+    check_output(workdir, storage.output)
+
+
+def check_output(workdir: Path, output: str | None) -> None:
+    """Refuse an output that leads out of the folder that it should be in."""
+    if output and not _stays_inside(workdir, workdir / output):
         raise InvalidInput(
             "storage.output",
-            f"{storage.output!r} is a symlink that leads out of {workdir}; give a folder inside",
+            f"{output!r} is a symlink that points outside {workdir}; choose a folder inside",
         )
 
 

@@ -22,10 +22,12 @@ from sojourn.core.ids import TaskId
 from sojourn.core.userfolders import state_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["Origin", "find", "forget", "latest", "log_path", "pulled_path", "remember"]
+    from sojourn.core.events import LogLine
+
+__all__ = ["Origin", "find", "forget", "latest", "log_path", "pulled_path", "remember", "save_log"]
 
 _TASKS_AT_MOST = 1000  # older entries are dropped
 _LOGS_AT_MOST = 50
@@ -43,7 +45,7 @@ class Origin:
     cloud: str
     folder: str
     workdir: str
-    output: str
+    output: str | None
     exclude: tuple[str, ...]
     created: str
 
@@ -91,6 +93,20 @@ def pulled_path(id: TaskId | str) -> Path:
 def log_path(id: TaskId | str) -> Path:
     """Where the log of a task goes when the task is deleted."""
     return state_home() / "sojourn" / "logs" / f"{id}.log"
+
+
+def save_log(id: TaskId | str, lines: Iterable[LogLine], *, whose: bool) -> Path:
+    """Keep what a task printed; of many tasks only the newest. `whose`: begin with the rank."""
+    path = log_path(id)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(path, "w", errors="surrogateescape") as file:
+        for line in lines:
+            head = f"[{line.rank}] " if whose else ""
+            file.write(head + line.text + ("" if line.partial else "\n"))
+    logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)
+    for log in logs[:-_LOGS_AT_MOST]:
+        log.unlink(missing_ok=True)
+    return path
 
 
 def _tasks() -> Path:

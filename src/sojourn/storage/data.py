@@ -11,8 +11,9 @@ from sojourn.core.errors import Conflict, InvalidInput, NotFound
 from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
+from sojourn.storage.changes import changed_files
 from sojourn.storage.lease import read_records, read_reports, store_clock
-from sojourn.storage.logs import Cursor, read_logs
+from sojourn.storage.logs import Cursor, read_logs, read_tail
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.events import LogLine
     from sojourn.core.filters import Filters
-    from sojourn.core.interfaces import Ignore, LogCursor
+    from sojourn.core.interfaces import ChangedFile, Ignore, LogCursor
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
 
@@ -99,6 +100,12 @@ class StoreData:
     def holds(self, ctx: Context, output: str) -> bool:
         return holds(self._store, range(self._ranks(ctx)), output)
 
+    def changed(self, ctx: Context) -> list[ChangedFile]:
+        try:
+            return changed_files(self._store, range(self._ranks(ctx)))
+        except NotFound:
+            return []
+
     def cursor(self) -> Cursor:
         return Cursor()
 
@@ -109,6 +116,13 @@ class StoreData:
         except NotFound:
             return
         yield from read_logs(self._store, ranks, cursor)
+
+    def log_tail(self, ctx: Context, size: int) -> Iterator[LogLine]:
+        try:
+            ranks = range(self._ranks(ctx))
+        except NotFound:
+            return
+        yield from read_tail(self._store, ranks, size)
 
     def watch(self, ctx: Context) -> None:
         self._store.put(layout.FOLLOW, utc_now().encode())

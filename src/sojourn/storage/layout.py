@@ -14,18 +14,29 @@
     follow                          rewritten while somebody follows the log
 
 Numbers are padded, so that names sort as numbers do. Each prefix has one writer.
+
+Machines write below MACHINES_WRITE and nowhere else; a cloud that can say so in a policy does.
+All the rest is written by laptops. A laptop ignores names that are not of this layout.
 """
 
 from __future__ import annotations
+
+import re
 
 __all__ = [
     "ATTEMPTS",
     "CREATORS",
     "ENVIRONMENT",
     "FOLLOW",
+    "LAPTOPS_WRITE",
+    "LOGS",
+    "MACHINES",
+    "MACHINES_WRITE",
+    "RANKS",
     "REPORTS",
     "TASK",
     "WORKDIR",
+    "attempt_of",
     "attempt_path",
     "data_prefix",
     "lines_prefix",
@@ -34,6 +45,7 @@ __all__ = [
     "numbers",
     "objects_prefix",
     "report_path",
+    "segment_attempt",
     "segment_path",
     "snapshot_path",
     "snapshots_prefix",
@@ -45,7 +57,15 @@ CREATORS = "creators"
 WORKDIR = "workdir"
 ATTEMPTS = "attempts"
 REPORTS = "reports"
+LOGS = "logs"
+RANKS = "ranks"
+MACHINES = "machines"
 FOLLOW = "follow"
+MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, MACHINES)
+LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, WORKDIR, FOLLOW)
+
+_ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)
+_SEGMENT = re.compile(r"logs/\d{4}/(\d{6})/\d{8}", re.ASCII)
 
 
 def attempt_path(rank: int, attempt: int) -> str:
@@ -58,9 +78,15 @@ def report_path(rank: int, attempt: int) -> str:
     return f"{REPORTS}/{rank:04}/{attempt:06}"
 
 
+def attempt_of(path: str) -> tuple[int, int] | None:
+    """The rank and the attempt that a lease or a report is of; None if it is neither."""
+    found = _ATTEMPT.fullmatch(path)
+    return (int(found[2]), int(found[3])) if found else None
+
+
 def logs_prefix(rank: int) -> str:
     """The folder of all log segments of a rank."""
-    return f"logs/{rank:04}"
+    return f"{LOGS}/{rank:04}"
 
 
 def segment_path(rank: int, attempt: int, number: int) -> str:
@@ -68,14 +94,20 @@ def segment_path(rank: int, attempt: int, number: int) -> str:
     return f"{logs_prefix(rank)}/{attempt:06}/{number:08}"
 
 
+def segment_attempt(path: str) -> int | None:
+    """The attempt that a segment is of; None if it is no segment."""
+    found = _SEGMENT.fullmatch(path)
+    return int(found[1]) if found else None
+
+
 def machine_path(machine: str) -> str:
     """An object that a machine writes to learn the time by the store's clock."""
-    return f"machines/{machine}"
+    return f"{MACHINES}/{machine}"
 
 
 def lines_prefix(rank: int) -> str:
     """The folder of the lines of snapshots of all attempts of a rank."""
-    return f"ranks/{rank:04}/data"
+    return f"{RANKS}/{rank:04}/data"
 
 
 def data_prefix(rank: int, attempt: int) -> str:

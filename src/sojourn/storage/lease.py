@@ -9,22 +9,26 @@ and a machine that was cut off for a while learns from the report that it was gi
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sojourn.core.clock import utc_now
+from sojourn.core.errors import IntegrityError
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import RankRecord
 from sojourn.storage import layout
-from sojourn.storage.store import read_json
+from sojourn.storage.store import ObjectInfo, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
-    from sojourn.storage.store import ObjectInfo, Store
+    from sojourn.storage.store import Store
 
 __all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock"]
+
+_LARGEST = 64 << 10  # bytes of a lease or a report
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Leases:
         reports = _by_rank(self._store.list(layout.REPORTS))
         for rank in range(self._parallelism):
             last = attempts.get(rank)
-            attempt = layout.numbers(last.path)[-1] if last else 0
+            attempt = last.attempt if last else 0
             if last and not self._is_over(rank, attempt, last, reports.get(rank)):
                 continue
             if self._store.put_new(layout.attempt_path(rank, attempt + 1), self._mark()):
@@ -92,15 +96,13 @@ class Leases:
     def _mark(self) -> bytes:
         return json.dumps({"machine": self._machine}).encode()
 
-    def _is_over(
-        self, rank: int, attempt: int, last: ObjectInfo, report: ObjectInfo | None
-    ) -> bool:
+    def _is_over(self, rank: int, attempt: int, last: _Named, report: _Named | None) -> bool:
         """Whether the next attempt may begin."""
-        if report and layout.numbers(report.path)[-1] >= attempt:
-            return not _read_report(self._store, report.path).outcome.final
-        if _read_machine(self._store, last.path) in self._dead:
+        if report and report.attempt >= attempt:
+            return not _read_report(self._store, report).outcome.final
+        if _read_machine(self._store, last) in self._dead:
             why = "the machine was lost"
-        elif self._silence(last) > self._ttl:
+        elif self._silence(last.item) > self._ttl:
             why = "the machine fell silent"
         else:
             return False
@@ -131,27 +133,50 @@ def read_records(store: Store, parallelism: int) -> list[RankRecord]:
         if not last:
             records.append(RankRecord(rank))
             continue
-        attempt = layout.numbers(last.path)[-1]
         found = reports.get(rank)
-        over = found and layout.numbers(found.path)[-1] == attempt
-        report = _read_report(store, found.path) if found and over else None
-        records.append(RankRecord(rank, attempt, _read_machine(store, last.path), report))
+        over = found and found.attempt == last.attempt
+        report = _read_report(store, found) if found and over else None
+        records.append(RankRecord(rank, last.attempt, _read_machine(store, last), report))
     return records
 
 
 def read_reports(store: Store) -> list[Report]:
     """Of all attempts that are over, by rank and attempt."""
-    return [_read_report(store, found.path) for found in store.list(layout.REPORTS)]
+    return [_read_report(store, found) for found in _named(store.list(layout.REPORTS))]
 
 
-def _by_rank(found: list[ObjectInfo]) -> dict[int, ObjectInfo]:
+class _Named(NamedTuple):
+    """A lease or a report, and whose it is by its name."""
+
+    rank: int
+    attempt: int
+    item: ObjectInfo
+
+
+def _named(found: list[ObjectInfo]) -> list[_Named]:
+    """A machine can write anything here; what is not named as we do does not count."""
+    names = ((layout.attempt_of(item.path), item) for item in found)
+    return [_Named(*name, item) for name, item in names if name]
+
+
+def _by_rank(found: list[ObjectInfo]) -> dict[int, _Named]:
     """The newest of each rank: listings are sorted."""
-    return {layout.numbers(item.path)[0]: item for item in found}
+    return {named.rank: named for named in _named(found)}
 
 
-def _read_report(store: Store, path: str) -> Report:
-    return read_json(store, path, Report.from_dict)
+def _read_report(store: Store, named: _Named) -> Report:
+    report = _read_small(store, named.item, Report.from_dict)
+    return replace(report, rank=named.rank, attempt=named.attempt)
 
 
-def _read_machine(store: Store, path: str) -> str:
-    return read_json(store, path, lambda data: str(data["machine"]))
+def _read_machine(store: Store, named: _Named) -> str:
+    return _read_small(store, named.item, lambda data: str(data["machine"]))
+
+
+def _read_small(store: Store, item: ObjectInfo, parse: Callable[[Any], _Parsed]) -> _Parsed:
+    if item.size > _LARGEST:
+        raise IntegrityError(
+            f"{item.path} in the store is {item.size} bytes long, far more than Sojourn writes",
+            hint="Run `sojourn delete --force` to remove the task.",
+        )
+    return read_json(store, item.path, parse)

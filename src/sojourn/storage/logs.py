@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
     from sojourn.storage.store import Store
 
-__all__ = ["Cursor", "LogWriter", "read_logs"]
+__all__ = ["Cursor", "LogWriter", "read_logs", "read_tail"]
 
 _SEGMENT = 1 << 20  # a segment is written when it is this large, however young
 _BUFFER = 8 << 20  # the script waits when this much is not written yet
 _HOLD = 0.5  # seconds that the beginning of a line waits for its end
 _LINE = 64 << 10  # longer lines are cut
+_LARGEST = 32 << 20  # bytes of a segment: more than the buffer and what one line adds
 _COMPLETE, _PARTIAL = b"|", b">"
 
 
@@ -161,14 +162,29 @@ def read_logs(store: Store, ranks: range, cursor: Cursor) -> Iterator[LogLine]:
     )
 
 
+def read_tail(store: Store, ranks: range, size: int) -> Iterator[LogLine]:
+    """The last lines of each rank, in the order of their times; about `size` bytes of each."""
+    cursor = Cursor()
+    for rank in ranks:
+        left = size
+        for item in reversed(store.list(layout.logs_prefix(rank))):
+            left -= item.size
+            if left < 0:
+                cursor.last[rank] = item.path
+                break
+    return read_logs(store, ranks, cursor)
+
+
 def _read_rank(store: Store, rank: int, cursor: Cursor) -> Iterator[LogLine]:
     for item in store.list(layout.logs_prefix(rank), after=cursor.last.get(rank, "")):
-        attempt = layout.numbers(item.path)[1]
-        try:
-            data = bytes(store.get(item.path))
-        except NotFound:
-            return  # the task is being deleted
-        yield from _lines(data, rank, attempt)
+        attempt = layout.segment_attempt(item.path)
+        # A machine can write anything here: what is no segment of ours is passed over.
+        if attempt is not None and item.size <= _LARGEST:
+            try:
+                data = bytes(store.get(item.path))
+            except NotFound:
+                return  # the task is being deleted
+            yield from _lines(data, rank, attempt)
         cursor.last[rank] = item.path
 
 
@@ -177,4 +193,7 @@ def _lines(data: bytes, rank: int, attempt: int) -> Iterator[LogLine]:
         end = 27  # the length of a time such as 2026-01-31T12:34:56.123456Z
         text = record[end + 1 :].decode("utf-8", "replace")
         partial = record[end : end + 1] == _PARTIAL
-        yield LogLine(rank, attempt, record[:end].decode("ascii", "replace"), text, partial)
+        stamp = record[:end].decode("ascii", "replace")
+        if not stamp.isprintable():
+            stamp = ""  # not written by us
+        yield LogLine(rank, attempt, stamp, text, partial)

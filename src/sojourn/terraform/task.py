@@ -102,8 +102,12 @@ class TaskResource:
             try:
                 handle = _handle(state, ctx)
                 storage = storage_of(state)
-                _refuse_to_lose(handle, storage)
-                handle.delete(into=_home(handle, storage), output=storage.output)
+                if storage.output:
+                    _refuse_to_lose(handle, storage)
+                    handle.delete(into=_home(storage), output=storage.output)
+                else:
+                    _warn_of_files(ctx, handle)
+                    handle.delete(fetch=False)
             except NotFound:
                 call.log.write("info", f"{own} is gone already")
             except Cancelled as error:
@@ -178,14 +182,19 @@ def _refuse_to_lose(handle: api.Handle, storage: Storage) -> None:
         )
 
 
-def _home(handle: api.Handle, storage: Storage) -> Path | None:
+def _warn_of_files(ctx: Context, handle: api.Handle) -> None:
+    """A blank output means that nothing is downloaded; it may also have been forgotten."""
+    changed = handle.changed()
+    if changed:
+        ctx.warn(
+            f"{handle.id} left {len(changed)} new or changed files, such as {changed[0].path}, "
+            "and storage.output is blank: they are discarded"
+        )
+
+
+def _home(storage: Storage) -> Path:
     """Where the results belong: the workdir as seen from here, not from where it was created."""
-    here = Path(storage.workdir or ".").absolute()
-    try:
-        then = Path(handle.task().storage.workdir or ".").absolute()
-    except NotFound:
-        return None  # it was never completely created: there are no results
-    return None if here == then and here.is_dir() else here
+    return Path(storage.workdir or ".").absolute()
 
 
 def _not_asked(planned: Object) -> Object:

@@ -198,10 +198,10 @@ def storage_of(values: Object) -> Storage:
     """The storage block that an object has, or the defaults."""
     blocks = values["storage"]
     if isinstance(blocks, Unknown) or not blocks:
-        return Storage()
+        return Storage(output="")
     absent, later = _PLAIN.storage, _LATER.storage
     given = {name: _value(name, value, absent, later) for name, value in blocks[0].items()}
-    return Storage(**given)
+    return Storage(**{**given, "output": given.get("output") or ""})  # blank: download nothing
 
 
 def _value(name: str, value: Any, absent: Task | Storage, later: Task | Storage) -> Any:

@@ -66,7 +66,7 @@ def described(task: Task) -> Object:
     values["name"] = task.name or None
     block: Object = {
         "workdir": storage.workdir,
-        "output": storage.output,
+        "output": storage.output or "",
         "exclude": list(storage.exclude) or None,
         "container": storage.container,
     }

@@ -82,6 +82,9 @@ class AwsKit:
     def leaks(self) -> list[str]:
         return self.account.inventory()
 
+    def inside(self) -> tuple[str, str]:
+        return "PYTHONPATH=/opt/sojourn/lib python3", "/opt/sojourn/settings.json"
+
     def close(self) -> None:
         self._patched.undo()
         self._open.close()

@@ -93,6 +93,9 @@ class RealAwsKit:
     def leaks(self) -> list[str]:
         return [item.title for item in Sweep(REGION, self.mark).found()]
 
+    def inside(self) -> tuple[str, str]:
+        return "PYTHONPATH=/opt/sojourn/lib python3", "/opt/sojourn/settings.json"
+
     def close(self) -> None:
         self._patched.undo()
         Sweep(REGION, self.mark).remove()

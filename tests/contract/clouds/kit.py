@@ -45,6 +45,13 @@ class Kit(Protocol):
     def leaks(self) -> list[str]:
         """All that exists in the account; nothing, once every task was deleted."""
 
+    def inside(self) -> tuple[str, str]:
+        """How a script in a machine runs the agent's Python, and the file that names its store.
+
+        The file is JSON, with `store` and perhaps `store_options`; its path may be relative to the
+        workdir.
+        """
+
     def close(self) -> None:
         """Remove the account."""
 

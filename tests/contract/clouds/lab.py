@@ -30,8 +30,15 @@ class Lab:
     def create(self, script: str, **more: Any) -> sojourn.Handle:
         return sojourn.create(self.task(script, **more), on_event=self.events.append)
 
-    def run(self, script: str, **more: Any) -> sojourn.Result:
-        return sojourn.run(self.task(script, **more), on_event=self.events.append)
+    def run(
+        self, script: str, *, keep: bool = False, keep_failed: bool = False, **more: Any
+    ) -> sojourn.Result:
+        return sojourn.run(
+            self.task(script, **more),
+            keep=keep,
+            keep_failed=keep_failed,
+            on_event=self.events.append,
+        )
 
     def output(self) -> dict[str, str]:
         """The results that are at home, by path."""

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -79,6 +80,9 @@ class LocalKit:
             time.sleep(0.05)
         folders = [self._root / "data", self._root / "cache"]
         return processes + [str(path) for folder in folders for path in folder.rglob("*")]
+
+    def inside(self) -> tuple[str, str]:
+        return sys.executable, "../agent.json"
 
     def close(self) -> None:
         for path in self._appeared:

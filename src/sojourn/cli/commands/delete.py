@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Remove everything even if that fails.")
 @json_option
 def delete(
-    ids: tuple[str, ...], into: str | None, output: str, no_pull: bool, force: bool, as_json: bool
+    ids: tuple[str, ...],
+    into: str | None,
+    output: str | None,
+    no_pull: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Stop the machines, bring the results home, then remove all that was made.
 

@@ -19,7 +19,7 @@ from sojourn.cli.session import (
 @into_option("A folder to use instead of the task's own workdir.")
 @output_option
 @json_option
-def pull(id: str, into: str | None, output: str, as_json: bool) -> None:
+def pull(id: str, into: str | None, output: str | None, as_json: bool) -> None:
     """Bring the output of a task home; at any time, also while it runs.
 
     A local file that is newer than what comes is kept beside it as NAME.local.

@@ -9,7 +9,6 @@ import click
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
 from sojourn.core.errors import NotFound, SojournError
-from sojourn.core.status import State
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
@@ -37,7 +36,8 @@ class _WithCommand(click.Command):
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
 @click.option("-d", "--detach", is_flag=True, help="Print the id and return at once.")
-@click.option("--keep", is_flag=True, help="Do not delete it at the end.")
+@click.option("--keep", is_flag=True, help="Do not delete the task at the end.")
+@click.option("--keep-failed", is_flag=True, help="Do not delete the task if it fails.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
 @json_option
 @click.pass_context
@@ -48,6 +48,7 @@ def run(
     gitignore: bool,
     detach: bool,
     keep: bool,
+    keep_failed: bool,
     timestamps: bool,
     as_json: bool,
     **options: Any,
@@ -69,7 +70,7 @@ def run(
         tasks = tasks_from(file, ctx.meta.get("command", []), options)
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
-        ctx.exit(_run(session, tasks, gitignore, detach, keep))
+        ctx.exit(_run(session, tasks, gitignore, detach, keep, keep_failed))
 
 
 @click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
@@ -93,10 +94,17 @@ def create(
     """
     with opened(as_json=as_json) as session:
         tasks = tasks_from(file, ctx.meta.get("command", []), options)
-        ctx.exit(_run(session, tasks, gitignore, detach=True, keep=True))
+        ctx.exit(_run(session, tasks, gitignore, detach=True))
 
 
-def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, keep: bool) -> int:
+def _run(
+    session: Session,
+    tasks: list[Task],
+    gitignore: bool,
+    detach: bool,
+    keep: bool = False,
+    keep_failed: bool = False,
+) -> int:
     from sojourn import api
 
     for task in tasks[1:]:  # the first is checked when it is created
@@ -115,7 +123,7 @@ def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, kee
     codes = []
     while handles:
         try:
-            codes.append(_see_through(session, handles[0], keep))
+            codes.append(_see_through(session, handles[0], keep, keep_failed))
         except SojournError as error:
             error.hint = _with_started(error.hint, handles[1:])
             raise
@@ -129,39 +137,18 @@ def _with_started(hint: str, handles: list[Handle]) -> str:
     return f"{hint}\nStarted as well, and going on: {ids}".strip() if handles else hint
 
 
-def _see_through(session: Session, handle: Handle, keep: bool) -> int:
+def _see_through(session: Session, handle: Handle, keep: bool, keep_failed: bool) -> int:
     from sojourn.cli.following import exit_code, followed
 
     followed(session, handle)
-    now = handle.status()
-    code = exit_code(now)
-    if now.state is State.STOPPED:
-        session.ctx.note(f"Resume it with: sojourn start {handle.id}")
-    elif handle.lost_some():
-        session.ctx.warn(
-            f"Kept, because some of its output could not be stored. "
-            f"See more with: sojourn status {handle.id}\n"
-            f"The rest comes home now, and again with: sojourn pull {handle.id}\n"
-            f"Remove it with: sojourn delete {handle.id}"
-        )
-        handle.pull()
-        return code or 1
-    elif keep:
-        handle.pull()
-        session.ctx.note(f"Kept; remove it with: sojourn delete {handle.id}")
-    elif now.state is State.SUCCEEDED and handle.left_nothing():
-        session.ctx.warn(
-            f"Kept, because there is nothing in its output. See what it wrote with: "
-            f"sojourn pull {handle.id} --output . --into FOLDER\n"
-            f"Remove it with: sojourn delete {handle.id}"
-        )
-    else:
-        _delete(session, handle)
-    return code
-
-
-def _delete(session: Session, handle: Handle) -> None:
+    code = exit_code(handle.status())
     try:
-        handle.delete()
+        result = handle.conclude(keep=keep, keep_failed=keep_failed)
     except NotFound:
-        session.ctx.note("Somebody else has brought its results home and deleted it")
+        session.ctx.note(
+            f"{handle.id} was deleted by another command, which downloaded its results"
+        )
+        return code
+    if code and result.log:
+        session.ctx.note(f"Log saved to {result.log}")
+    return code or (1 if result.kept and handle.lost_some() else 0)

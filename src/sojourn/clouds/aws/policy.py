@@ -1,4 +1,7 @@
-"""What a machine may do: reach its own store, mark its own group and leave it. Nothing else."""
+"""What a machine may do: read its own store, write its part of it, mark its own group and leave it.
+
+Nothing else. What a laptop acts on, such as the task's description, a machine can only read.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.keys import SEED
 from sojourn.clouds.aws.onboard.marks import RANK
+from sojourn.storage.layout import MACHINES_WRITE
 
 if TYPE_CHECKING:
     from sojourn.clouds.aws.locate import Place
@@ -40,13 +44,13 @@ def machine_policy(id: TaskId, place: Place) -> dict[str, Any]:
             listing,
             {
                 "Effect": "Allow",
-                "Action": [
-                    "s3:AbortMultipartUpload",
-                    "s3:DeleteObject",
-                    "s3:GetObject",
-                    "s3:PutObject",
-                ],
+                "Action": "s3:GetObject",
                 "Resource": f"{bucket}/{inside}*",
+            },
+            {
+                "Effect": "Allow",
+                "Action": ["s3:AbortMultipartUpload", "s3:DeleteObject", "s3:PutObject"],
+                "Resource": [f"{bucket}/{inside}{name}/*" for name in MACHINES_WRITE],
             },
             {"Effect": "Deny", "Action": "s3:*", "Resource": f"{bucket}/{inside}{SEED}"},
             {

@@ -12,7 +12,7 @@ from sojourn.clouds.aws import glance
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
-from sojourn.clouds.aws.site import BOOT, Made, pause
+from sojourn.clouds.aws.site import PROBLEMS, Made, pause
 from sojourn.clouds.aws.template import DEADLINE, HOOK, time_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsScaler"]
 
-PROBLEMS = f"{BOOT}problems/"
 # What is said of a profile, a template, a group or a key that is not known there yet.
 _UNKNOWN = re.compile(
     r"nstance Profile|(launch template|security group|key pair)[^.]* does not exist"
@@ -39,6 +38,8 @@ _AT_ONCE = 200  # values of a filter
 _LAUNCH = "Launch"  # a process of the group
 _HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up for no longer
 _PATIENCE = 120.0
+_LONGEST_PROBLEM = 64 << 10  # bytes of what a machine says, and how many of them are read
+_MOST_PROBLEMS = 20
 _GONE_WITHIN = 900.0
 
 
@@ -236,14 +237,14 @@ class AwsScaler(Made):
         """What machines wrote down that could not even start the agent."""
         try:
             opened = self._site.store()
-            found = opened.list(PROBLEMS)
+            found = [item for item in opened.list(PROBLEMS) if item.size <= _LONGEST_PROBLEM]
             return [
                 CloudEvent(
                     item.modified.strftime("%Y-%m-%dT%H:%M:%SZ"),
                     "boot-failed",
                     bytes(opened.get(item.path)).decode("utf-8", "replace").strip(),
                 )
-                for item in found
+                for item in found[:_MOST_PROBLEMS]
             ]
         except NotFound:
             return []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sojourn.clouds.aws import store, tags
 from sojourn.core.errors import NotFound, SojournError, Transient
+from sojourn.storage.layout import MACHINES
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = ["BOOT", "PATIENCE", "Made", "Site", "is_contained", "pause", "until_known"]
+__all__ = ["BOOT", "PATIENCE", "PROBLEMS", "Made", "Site", "is_contained", "pause", "until_known"]
 
 T = TypeVar("T")
 
 PATIENCE = 120.0  # seconds until what was made is known everywhere
 BOOT = "boot/"  # what machines fetch, in the store
+PROBLEMS = f"{MACHINES}/problems/"  # and why some of them could not start
 
 
 @dataclass(frozen=True)

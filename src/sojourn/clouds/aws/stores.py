@@ -10,7 +10,7 @@ from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
 from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, Site, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
-from sojourn.storage.layout import ATTEMPTS, CREATORS, ENVIRONMENT, FOLLOW, REPORTS, TASK, WORKDIR
+from sojourn.storage.layout import LAPTOPS_WRITE, MACHINES_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,12 +23,7 @@ _PATIENCE = PATIENCE
 _OWNERS = "laptop/"  # beside the key's seed
 _OWNER = f"{_OWNERS}owner"
 # All that a store has at its top: what `storage.layout` names, and what is of this cloud.
-_NAMES = frozenset(
-    {
-        *(TASK, ENVIRONMENT, CREATORS, WORKDIR, ATTEMPTS, REPORTS, FOLLOW),
-        *("logs", "ranks", "machines", BOOT.rstrip("/"), _OWNERS.rstrip("/")),
-    }
-)
+_NAMES = frozenset((*LAPTOPS_WRITE, *MACHINES_WRITE, BOOT.rstrip("/"), _OWNERS.rstrip("/")))
 
 
 class Bucket(Made):

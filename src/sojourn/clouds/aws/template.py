@@ -13,7 +13,7 @@ from urllib.parse import quote
 from sojourn.clouds.aws import glance, tags
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.resources import SecurityGroup
-from sojourn.clouds.aws.site import BOOT, Made, until_known
+from sojourn.clouds.aws.site import BOOT, PROBLEMS, Made, until_known
 from sojourn.clouds.aws.store import options_for_machines, url_of
 from sojourn.clouds.aws.userdata import LONGEST, user_data
 from sojourn.core.errors import InvalidInput, NotFound
@@ -101,9 +101,9 @@ class LaunchTemplate(Made):
             "id": site.name,
             "region": place.region,
             "bucket_region": place.bucket_region,
-            "boot": self._boot_url(),
-            "problems": self._boot_url() + "problems/",
-            "problem_folder": f"{BOOT}problems/",
+            "boot": self._url(BOOT),
+            "problems": self._url(PROBLEMS),
+            "problem_folder": PROBLEMS,
             "store": url_of(place),
             "store_options": options_for_machines(site.account, place),
             "autoscaling": self._endpoint("autoscaling"),
@@ -124,9 +124,10 @@ class LaunchTemplate(Made):
             )
         return base64.b64encode(text).decode()
 
-    def _boot_url(self) -> str:
+    def _url(self, path: str) -> str:
+        """Of a path in the store, for a machine that has nothing but Python yet."""
         place = self._site.place
-        inside = quote(f"{place.folder}/{BOOT}" if place.folder else BOOT)
+        inside = quote(f"{place.folder}/{path}" if place.folder else path)
         endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
         if "endpoint" in options_for_machines(self._site.account, place):
             return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"

@@ -11,7 +11,7 @@ import pytest
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.locate import Place, Places
 from sojourn.clouds.aws.machines import Offers
-from sojourn.clouds.aws.site import Site
+from sojourn.clouds.aws.site import BOOT, Site
 from sojourn.clouds.aws.store import address, options_for_machines, url_of
 from sojourn.clouds.aws.template import LaunchTemplate
 from sojourn.core.errors import SojournError
@@ -83,4 +83,4 @@ def test_machines_fetch_the_agent_from_a_host_that_has_a_certificate(
     places = Places(account)
     places._known[ID] = place(bucket)
     site = Site(account, places, Offers(account), ID, None)
-    assert LaunchTemplate(site)._boot_url() == url
+    assert LaunchTemplate(site)._url(BOOT) == url

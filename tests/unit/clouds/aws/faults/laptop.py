@@ -12,7 +12,7 @@ from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Machine
 from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
-from sojourn.engine import creation, lifecycle, observe
+from sojourn.engine import creation, lifecycle, observe, removal
 from tests.simcloud.aws.account import SimAWS
 from tests.support.waiting import until
 
@@ -56,7 +56,7 @@ class Laptop:
         lifecycle.start(self.ctx, self.cloud, ID)
 
     def delete(self) -> None:
-        lifecycle.delete(self.ctx, self.cloud, ID)
+        removal.delete(self.ctx, self.cloud, ID)
 
     def exists(self) -> bool:
         return lifecycle.exists(self.ctx, self.cloud, ID)

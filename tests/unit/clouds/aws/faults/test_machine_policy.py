@@ -11,6 +11,7 @@ import pytest
 
 from sojourn.clouds.aws.locate import Place
 from sojourn.clouds.aws.policy import machine_policy
+from sojourn.storage.layout import LAPTOPS_WRITE
 from tests.simcloud.aws import policy
 from tests.unit.clouds.aws.faults.laptop import ID
 
@@ -34,6 +35,18 @@ def test_a_machine_reaches_its_own_store_but_the_laptops_part(place: Place, insi
         assert not may(place, action, f"{store}/{inside}laptop/seed")
     for action in ("s3:DeleteBucket", "s3:PutBucketPolicy", "s3:GetBucketTagging"):
         assert not may(place, action, store)
+
+
+@pytest.mark.parametrize(("place", "inside"), [(OWN, ""), (CONTAINED, "mine/")])
+def test_what_a_laptop_acts_on_a_machine_can_only_read(place: Place, inside: str) -> None:
+    store = f"arn:aws:s3:::{place.bucket}/{inside}"
+    for name in LAPTOPS_WRITE:
+        for path in (name, f"{name}/x"):
+            assert may(place, "s3:GetObject", f"{store}{path}")
+            assert not may(place, "s3:PutObject", f"{store}{path}")
+            assert not may(place, "s3:DeleteObject", f"{store}{path}")
+    for path in ("boot/agent-x86_64-311.zip", "laptop/owner", "anything"):
+        assert not may(place, "s3:PutObject", f"{store}{path}")
 
 
 def test_a_machine_does_not_reach_other_tasks_in_the_same_bucket() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sojourn.core.errors import AuthError, Conflict
-from sojourn.engine import lifecycle, observe
+from sojourn.engine import observe, results
 from tests.simcloud.aws import rights
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User
@@ -75,7 +75,7 @@ class LimitedUser:
             "status": laptop.status,
             "events": lambda: laptop.cloud.scaler(ID).events(ctx),
             "logs": lambda: list(observe.logs(ctx, laptop.cloud, ID)),
-            "pull": lambda: lifecycle.pull(ctx, laptop.cloud, ID),
+            "pull": lambda: results.pull(ctx, laptop.cloud, ID),
             "interrupt": lambda: self._interrupt(notice=True),
             "kill": lambda: self._interrupt(notice=False),
             "stop": laptop.stop,

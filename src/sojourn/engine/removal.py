@@ -1,0 +1,220 @@
+"""Deleting a task: nothing goes before its results are home and its log is saved."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError
+from sojourn.core.parallel import together
+from sojourn.core.status import State
+from sojourn.engine import ledger
+from sojourn.engine.home import find_home
+from sojourn.engine.lifecycle import exists, stages, stop_for_good
+from sojourn.engine.results import bring, lost_some, unclaimed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.interfaces import Cloud, Data, Resource
+    from sojourn.core.task import Task
+    from sojourn.engine.home import Home
+
+__all__ = ["conclude", "delete"]
+
+_LOG_AT_MOST = 16 << 20  # bytes of the log of each rank that are saved
+
+
+def conclude(
+    ctx: Context,
+    cloud: Cloud,
+    id: TaskId,
+    state: State,
+    *,
+    task: Task | None = None,
+    keep: bool = False,
+    keep_failed: bool = False,
+) -> str:
+    """Bring home and remove what has ended; tells why it was kept instead, or nothing.
+
+    A task that somebody stopped stays, to be resumed. So does one whose results may be elsewhere
+    than in its output: nobody but the user can tell.
+    """
+    if state is State.STOPPED:
+        ctx.note(f"Stopped. Run `sojourn start {id}` to resume it.")
+        return "it was stopped"
+    why = _why_kept(ctx, cloud, id, state, task, keep or (keep_failed and _is_failure(state)))
+    if not why:
+        delete(ctx, cloud, id, task=task)
+        return ""
+    data = cloud.data(id)
+    bring(ctx, data, id, find_home(ctx, data, id, task=task))
+    return why
+
+
+def _is_failure(state: State) -> bool:
+    return state in (State.FAILED, State.TIMED_OUT)
+
+
+def _why_kept(
+    ctx: Context, cloud: Cloud, id: TaskId, state: State, task: Task | None, asked: bool
+) -> str:
+    """Why a task is not deleted though it has ended, after telling the user; empty: it is."""
+    data = cloud.data(id)
+    if lost_some(ctx, cloud, id):
+        ctx.warn(
+            f"Keeping {id}: some of its results could not be stored. "
+            f"Run `sojourn status {id}` to see where they are, "
+            f"or `sojourn delete --force {id}` to remove it."
+        )
+        return "some of its results could not be stored"
+    if asked:
+        ctx.note(f"Keeping {id}. Run `sojourn delete {id}` to remove it.")
+        return "you asked to keep it"
+    home = find_home(ctx, data, id, task=task)
+    if state is State.SUCCEEDED and home.output and not data.holds(ctx, home.output):
+        ctx.warn(
+            f"Keeping {id}: it succeeded, but its output folder is empty. "
+            f"Run `sojourn pull {id} --output . --into FOLDER` to see what it wrote, "
+            f"or `sojourn delete {id}` to remove it."
+        )
+        return "its output folder is empty"
+    found = unclaimed(ctx, data, home)
+    if found:
+        ctx.warn(
+            f"Keeping {id}: it left {found}, and no output folder was given. "
+            f"Run `sojourn pull {id} --output .` to download everything, "
+            f"or `sojourn delete --no-pull {id}` to discard it."
+        )
+        return "it left files, and no output folder was given"
+    return ""
+
+
+def delete(
+    ctx: Context,
+    cloud: Cloud,
+    id: TaskId,
+    *,
+    task: Task | None = None,
+    into: Path | None = None,
+    output: str | None = None,
+    fetch: bool = True,
+    force: bool = False,
+) -> None:
+    """Stop the machines, bring the results home, and only then remove everything.
+
+    If the results cannot be brought home, nothing is removed; `force` removes all the same.
+    """
+    if not exists(ctx, cloud, id):
+        ledger.forget(id)
+        return
+    data = cloud.data(id)
+    try:
+        home = _found_home(ctx, data, id, task, into, output, force) if fetch else None
+        stop_for_good(ctx, cloud, id, force)
+        if home:
+            _fetch(ctx, cloud, id, home, force)
+            _refuse_started(ctx, cloud, id)
+        if not force:
+            _save_log(ctx, data, id)
+        for stage in reversed(stages(cloud.resources(id, None))):
+            together([partial(_remove_one, ctx, resource) for resource in stage])
+        ledger.forget(id)
+    except Cancelled as error:
+        error.hint = f"Run `sojourn delete {id}` to remove what is left."
+        raise
+
+
+def _remove_one(ctx: Context, resource: Resource) -> None:
+    with ctx.step(f"Removing {resource.title}"):
+        resource.delete(ctx)
+
+
+def _refuse_started(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    """Bringing results home may take long, and meanwhile somebody may want more of them."""
+    fleet = cloud.scaler(id).fleet(ctx)
+    if fleet and fleet.wanted:
+        raise Conflict(
+            f"{id} was started again while its results were downloaded; nothing was removed",
+            hint=f"Run `sojourn delete {id}` to remove it anyway.",
+        )
+
+
+def _found_home(
+    ctx: Context,
+    data: Data,
+    id: TaskId,
+    task: Task | None,
+    into: Path | None,
+    output: str | None,
+    force: bool,
+) -> Home | None:
+    """Where its results belong; None if there are none, or `force` does without them."""
+    try:
+        return find_home(ctx, data, id, task=task, into=into, output=output)
+    except NotFound:
+        return None  # it was never completely created
+    except (SojournError, OSError) as error:
+        _without_results(ctx, id, error, force)
+        return None
+
+
+def _fetch(ctx: Context, cloud: Cloud, id: TaskId, home: Home, force: bool) -> None:
+    data = cloud.data(id)
+    try:
+        bring(ctx, data, id, home)
+        _tell_of_lost(ctx, data)
+        _refuse_to_lose(ctx, cloud, id, home)
+    except (SojournError, OSError) as error:
+        _without_results(ctx, id, error, force)
+
+
+def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home) -> None:
+    if home.output and lost_some(ctx, cloud, id):
+        raise Conflict(
+            f"Some results of {id} could not be stored, so they are not home",
+            hint=f"Run `sojourn status {id}` to see where they are.",
+        )
+    found = unclaimed(ctx, cloud.data(id), home)
+    if found:
+        raise Conflict(
+            f"{id} left {found}, and no output folder was given",
+            hint=f"Run `sojourn pull {id} --output .` to download everything, "
+            f"or `sojourn delete --no-pull {id}` to discard it.",
+        )
+
+
+def _without_results(ctx: Context, id: TaskId, error: SojournError | OSError, force: bool) -> None:
+    """Go on without them if that is wanted; else nothing is removed."""
+    if isinstance(error, Cancelled) or not force:
+        if isinstance(error, SojournError) and not isinstance(error, Cancelled):
+            error.hint = (
+                f"{error.hint}\nNothing was removed. "
+                f"Run `sojourn delete --force {id}` to remove it anyway."
+            ).strip()
+        raise error
+    ctx.warn(f"The results were not downloaded: {error}")
+
+
+def _tell_of_lost(ctx: Context, data: Data) -> None:
+    for record in data.records(ctx, data.load(ctx).parallelism):
+        if record.attempt and record.report is None:
+            ctx.warn(
+                f"The machine of rank {record.rank} was lost: results after its last snapshot "
+                "are missing"
+            )
+
+
+def _save_log(ctx: Context, data: Data, id: TaskId) -> None:
+    """Whatever it printed may be wanted when all else is gone; but not at the price of staying."""
+    try:
+        ranks = data.load(ctx).parallelism
+        ledger.save_log(id, data.log_tail(ctx, _LOG_AT_MOST), whose=ranks > 1)
+    except NotFound:
+        return  # it was never completely created
+    except (SojournError, OSError) as error:
+        if isinstance(error, Cancelled):
+            raise
+        ctx.warn(f"Could not save the log of {id}: {error}")

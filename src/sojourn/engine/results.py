@@ -1,0 +1,122 @@
+"""The results of a task: bringing them home, and whether all of them are."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import SojournError
+from sojourn.core.sizes import size_of
+from sojourn.engine import ledger
+from sojourn.engine.home import find_home
+from sojourn.engine.lifecycle import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.interfaces import ChangedFile, Cloud, Data
+    from sojourn.core.task import Task
+    from sojourn.engine.home import Home
+
+__all__ = ["amend", "bring", "left_nothing", "lost_some", "pull", "unclaimed"]
+
+
+def pull(
+    ctx: Context,
+    cloud: Cloud,
+    id: TaskId,
+    *,
+    task: Task | None = None,
+    into: Path | None = None,
+    output: str | None = None,
+) -> list[str]:
+    """Bring the output home; returns what was written. The arguments are those of `find_home`."""
+    require(ctx, cloud, id)
+    data = cloud.data(id)
+    home = find_home(ctx, data, id, task=task, into=into, output=output)
+    if not home.output and not home.said:
+        _tell_of_unclaimed(ctx, data, id)
+    return bring(ctx, data, id, home)
+
+
+def bring(ctx: Context, data: Data, id: TaskId, home: Home) -> list[str]:
+    """Write the output of a task where it belongs; returns what was written."""
+    if not home.output:
+        return []
+    with ctx.step("Downloading results"), _writing_home(id, home.folder):
+        written = data.pull(ctx, home.output, home.folder, home.filters)
+    if not written and not data.holds(ctx, home.output):
+        ctx.warn(f"The output folder {home.output!r} is empty: there is nothing to download")
+    return written
+
+
+@contextmanager
+def _writing_home(id: TaskId, target: Path) -> Iterator[None]:
+    """Says what can be done where the results cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        path = str(error.filename or target)
+        if os.path.basename(path).startswith(".sojourn-"):  # a file that has not its name yet
+            path = os.path.dirname(path)
+        raise SojournError(
+            f"Could not write results to {path}: {error.strerror or error}",
+            hint=f"Run `sojourn pull {id} --into FOLDER` to download them elsewhere.",
+        ) from error
+
+
+def unclaimed(ctx: Context, data: Data, home: Home) -> str:
+    """What a task left in its workdir though nobody said what should come home; empty: nothing."""
+    if home.said:
+        return ""
+    return _described(data.changed(ctx))
+
+
+def _described(changed: Sequence[ChangedFile]) -> str:
+    if not changed:
+        return ""
+    largest = max(changed, key=lambda file: file.size)
+    size = size_of(sum(file.size for file in changed))
+    if len(changed) == 1:
+        return f"{largest.path} ({size})"
+    return f"{len(changed)} new or changed files ({size}), such as {largest.path}"
+
+
+def _tell_of_unclaimed(ctx: Context, data: Data, id: TaskId) -> None:
+    found = _described(data.changed(ctx))
+    if found:
+        ctx.warn(
+            f"Nothing to download: the task has no output folder, but left {found}. "
+            f"Run `sojourn pull {id} --output .` to download everything."
+        )
+
+
+def left_nothing(ctx: Context, cloud: Cloud, id: TaskId, output: str | None = None) -> bool:
+    """Whether a task has an output to bring home, and nothing is there."""
+    data = cloud.data(id)
+    output = output or data.load(ctx).storage.output
+    return bool(output) and not data.holds(ctx, output or "")
+
+
+def lost_some(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    """Whether some of a task's output could not be stored. Absent: no."""
+    return any(report.lost for report in cloud.data(id).reports(ctx) if report.outcome.final)
+
+
+def amend(
+    ctx: Context, cloud: Cloud, id: TaskId, output: str | None, exclude: tuple[str, ...]
+) -> None:
+    """Change what comes home of a task that exists."""
+    data = cloud.data(id)
+    task = data.load(ctx)
+    storage = replace(task.storage, output=output, exclude=exclude)
+    with ctx.step("Storing the task"):
+        data.amend(ctx, replace(task, storage=storage))
+    origin = ledger.find(id)
+    if origin:
+        ledger.remember(replace(origin, output=output, exclude=exclude))

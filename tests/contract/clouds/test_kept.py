@@ -1,0 +1,106 @@
+"""What is kept when a task has ended: files that nobody claimed, and the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sojourn
+from sojourn.core.errors import Conflict, NotFound
+from sojourn.core.events import Warned
+from tests.contract.clouds.lab import Lab, log_of
+
+_MODEL = "mkdir -p results; echo weights > results/model.pt"
+
+
+def _warnings(lab: Lab) -> str:
+    return "\n".join(event.message for event in lab.events if isinstance(event, Warned))
+
+
+def _unsaid(lab: Lab, output: str | None = None) -> sojourn.Storage:
+    return sojourn.Storage(workdir=str(lab.workdir), output=output)
+
+
+def test_files_of_a_task_without_an_output_are_not_deleted(lab: Lab) -> None:
+    result = lab.run(_MODEL, storage=_unsaid(lab))
+    assert result.status is sojourn.State.SUCCEEDED
+    assert result.kept == "it left files, and no output folder was given"
+    told = _warnings(lab)
+    assert "results/model.pt (8 B)" in told
+    assert f"sojourn pull {result.id} --output ." in told
+    assert f"sojourn delete --no-pull {result.id}" in told
+    assert "\n" not in told
+    handle = sojourn.get(result.id)
+    assert [handle.id for handle, _ in sojourn.gc()] == []
+    with pytest.raises(Conflict, match="no output folder was given"):
+        handle.delete()
+    assert handle.pull() == []
+    assert handle.pull(output=".") == ["results/model.pt"]
+    assert (lab.workdir / "results/model.pt").read_text() == "weights\n"
+    handle.delete(fetch=False)
+
+
+def test_a_task_that_failed_keeps_unclaimed_files_as_well(lab: Lab) -> None:
+    result = lab.run(f"{_MODEL}; exit 3", storage=_unsaid(lab))
+    assert (result.exit_code, bool(result.kept)) == (3, True)
+    sojourn.get(result.id).delete(fetch=False)
+
+
+def test_a_changed_file_counts_and_an_untouched_one_does_not(lab: Lab) -> None:
+    (lab.workdir / "data.csv").write_text("1\n")
+    (lab.workdir / "model.pt").write_text("old\n")
+    script = "touch data.csv; mkdir __pycache__; echo x > __pycache__/a.pyc"
+    assert lab.run(script, storage=_unsaid(lab)).kept == ""
+    result = lab.run("echo new > model.pt", storage=_unsaid(lab))
+    assert "model.pt (4 B)" in _warnings(lab)
+    sojourn.get(result.id).delete(fetch=False)
+
+
+def test_an_output_that_is_blank_on_purpose_discards_what_is_left(lab: Lab) -> None:
+    result = lab.run(_MODEL, storage=_unsaid(lab, ""))
+    assert (result.kept, _warnings(lab)) == ("", "")
+
+
+def test_files_are_discarded_only_if_somebody_says_so(lab: Lab) -> None:
+    handle = lab.create(_MODEL, storage=_unsaid(lab))
+    handle.wait()
+    with pytest.raises(Conflict, match="no output folder was given"):
+        handle.delete()
+    assert handle.exists()
+    handle.delete(force=True)
+    assert "The results were not downloaded" in _warnings(lab)
+    assert not handle.exists()
+
+
+@pytest.mark.parametrize(("script", "code"), [("echo out; exit 5", 5), ("echo out", 0)])
+def test_the_log_outlives_the_task(lab: Lab, script: str, code: int) -> None:
+    result = lab.run(script)
+    assert result.exit_code == code
+    if result.kept:  # it succeeded without any output
+        sojourn.get(result.id).delete()
+    log = result.log or Path(str(_saved(result.id)))
+    assert log.read_text() == "out\n"
+
+
+def _saved(id: str) -> Path:
+    from sojourn.engine import ledger
+
+    return ledger.log_path(id)
+
+
+def test_a_task_can_be_kept_always_or_if_it_fails(lab: Lab) -> None:
+    failed = lab.run("echo out; exit 1", keep_failed=True)
+    assert failed.kept == "you asked to keep it"
+    handle = sojourn.get(failed.id)
+    assert log_of(handle) == ["out"]
+    handle.delete()
+    handle.delete()  # a second time changes nothing
+    with pytest.raises(NotFound):
+        handle.status()
+    fine = lab.run("mkdir output; echo 1 > output/x", keep_failed=True)
+    assert fine.kept == ""
+    kept = lab.run("mkdir output; echo 2 > output/y", keep=True)
+    assert kept.kept == "you asked to keep it"
+    assert lab.output()["y"] == "2\n"
+    sojourn.get(kept.id).delete()

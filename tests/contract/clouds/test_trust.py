@@ -1,0 +1,152 @@
+"""A machine cannot reach back: what it writes into its store changes nothing but the results.
+
+The scripts here use the machine's own access to the store, as anybody could who runs a script.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import sojourn
+from sojourn import api
+from sojourn.core.errors import IntegrityError, InvalidInput, SojournError
+from tests.contract.clouds.lab import Lab
+from tests.support.waiting import until
+
+# Every part of a store that is a laptop's, and what a machine would like it to say.
+_FORGE = """
+import json
+task = json.loads(bytes(store.get("task.json")))
+task["task"]["storage"].update(workdir={victim!r}, output=".", exclude=[])
+forged = json.dumps(task).encode()
+attempt("task.json", forged)
+for path in ("environment.json", "creators/forged", "laptop/seed", "laptop/owner", "follow",
+             "boot/agent-x86_64-311.zip", "workdir/snapshots/00000099"):
+    attempt(path, b"forged")
+os.makedirs("output", exist_ok=True)
+open("output/real", "w").write("real")
+open("authorized_keys", "w").write("evil")
+"""
+
+_SCORCH = """
+for item in store.list(""):
+    attempt(item.path, b"\\x1b[2Jjunk")
+for top in ("attempts", "reports", "logs", "ranks", "machines", "ranks/0000/data"):
+    for name in ("junk", "0000/junk", "0000/000001/deep/er", "9999/000001", "x/000001", "0000"):
+        attempt(f"{top}/{name}", b"junk")
+attempt("attempts/0000/000001", b"junk")
+time.sleep(300)
+"""
+
+
+def _inside(lab: Lab, code: str) -> str:
+    """A script that has the machine's own store open."""
+    python, settings = lab.kit.inside()
+    return f"""#!/bin/bash
+{python} - <<'END'
+import json, os, time
+from sojourn.core.errors import SojournError
+from sojourn.storage.store import StoreAddress, open_store
+with open({settings!r}) as file:
+    address = json.load(file)
+store = open_store(StoreAddress(address["store"], address.get("store_options") or {{}}))
+def attempt(path, data):
+    try:
+        store.put(path, data)
+    except SojournError as error:
+        print(path, "refused")
+{code}
+END
+"""
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A folder that nobody chose for results."""
+    folder = tmp_path / "home" / ".ssh"
+    folder.mkdir(parents=True)
+    (folder / "authorized_keys").write_text("mine")
+    return folder
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_task_that_is_forged_in_the_store_does_not_choose_where_results_go(
+    lab: Lab, victim: Path
+) -> None:
+    result = lab.run(_inside(lab, _FORGE.format(victim=str(victim))))
+    assert (result.status, result.exit_code) == (sojourn.State.SUCCEEDED, 0)
+    assert lab.output() == {"real": "real"}
+    assert _contents(lab.workdir) == {"output/real": "real"}
+    assert _contents(victim) == {"authorized_keys": "mine"}
+
+
+def test_another_shell_uses_what_this_computer_chose(lab: Lab, victim: Path) -> None:
+    handle = lab.create(_inside(lab, _FORGE.format(victim=str(victim))))
+    assert handle.wait().status is sojourn.State.SUCCEEDED
+    sojourn.get(handle.id).delete()
+    assert _contents(lab.workdir) == {"output/real": "real"}
+    assert _contents(victim) == {"authorized_keys": "mine"}
+
+
+def test_another_computer_writes_nowhere_but_below_the_current_folder(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = lab.create("mkdir output; echo real > output/x")
+    handle.wait()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with monkeypatch.context() as other:
+        other.setenv("XDG_STATE_HOME", str(tmp_path / "state of another computer"))
+        other.chdir(elsewhere)
+        with pytest.raises(InvalidInput, match="not created on this computer") as caught:
+            sojourn.get(handle.id).pull()
+        assert f"sojourn pull {handle.id} --into FOLDER" in str(caught.value)
+        with pytest.raises(InvalidInput, match="not created on this computer"):
+            sojourn.get(handle.id).delete()
+        assert list(elsewhere.iterdir()) == []
+        assert sojourn.get(handle.id).pull(elsewhere) == ["output/x"]
+        other.chdir(lab.workdir.parent)
+        assert sojourn.get(handle.id).pull() == ["output/x"]
+    assert lab.output() == {"x": "real\n"}
+    handle.delete()
+
+
+def test_a_store_that_is_full_of_junk_harms_nobody(lab: Lab, victim: Path) -> None:
+    handle = lab.create(_inside(lab, _SCORCH))
+
+    def is_scorched() -> bool:
+        try:
+            handle.status()
+        except IntegrityError:
+            return True
+        return False
+
+    until(is_scorched)
+    again = sojourn.get(handle.id)
+    for verb in (
+        again.status,
+        again.task,
+        again.reports,
+        again.changed,
+        again.pull,
+        again.events,
+        lambda: list(again.logs()),
+        api.overview,
+        api.gc,
+    ):
+        with suppress(SojournError):  # and no other exception
+            verb()
+    again.delete(force=True, fetch=False)
+    assert _contents(victim) == {"authorized_keys": "mine"}
+    assert set(os.listdir(lab.workdir)) <= {"output"}
