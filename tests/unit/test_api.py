@@ -58,7 +58,9 @@ def test_results_that_cannot_be_written_are_kept_and_the_way_on_is_told(tmp_path
     handle = sojourn.create(sojourn.Task(script, storage=storage))
     try:
         handle.wait()
-        with pytest.raises(SojournError, match="cannot be written to /proc/nowhere") as caught:
+        with pytest.raises(
+            SojournError, match="Could not write results to /proc/nowhere"
+        ) as caught:
             handle.delete(into="/proc/nowhere")
         assert f"sojourn pull {handle.id} --into FOLDER" in caught.value.hint
         assert "Nothing was removed" in caught.value.hint

@@ -67,11 +67,7 @@ def find_home(
     if output:
         storage = replace(storage, output=Storage(output=output).output)
     if not into and not folder.is_dir() and storage.output:
-        raise InvalidInput(
-            "workdir",
-            f"results belong in {folder}, which is not a folder on this computer; "
-            f"run `sojourn pull {id} --into FOLDER` to download them elsewhere",
-        )
+        raise _refused(id, f"results belong in {folder}, which is not a folder on this computer")
     check_output(folder, storage.output)
     return Home(
         folder, storage.output or "", Filters(storage.exclude), said=storage.output is not None
@@ -91,13 +87,18 @@ def _believed(id: TaskId, described: Storage) -> Path:
     """What a description says of a folder, if the caller is in that folder or above it."""
     folder = local_workdir(described)
     if described.output and not _is_below(folder, Path.cwd()):
-        raise InvalidInput(
-            "workdir",
-            f"{id} was not created on this computer, and only its store says that its results "
-            f"belong in {folder}; run `sojourn pull {id} --into FOLDER` to choose a folder, "
-            "or change to that one first",
+        raise _refused(
+            id,
+            "the task was not created on this computer, and only its store says that its results "
+            f"belong in {folder}, which is not below the current folder",
         )
     return folder
+
+
+def _refused(id: TaskId, why: str) -> InvalidInput:
+    error = InvalidInput("workdir", why)
+    error.hint = f"Run `sojourn pull {id} --into FOLDER` to choose a folder."
+    return error
 
 
 def _is_below(folder: Path, top: Path) -> bool:

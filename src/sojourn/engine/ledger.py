@@ -99,10 +99,14 @@ def save_log(id: TaskId | str, lines: Iterable[LogLine], *, whose: bool) -> Path
     """Keep what a task printed; of many tasks only the newest. `whose`: begin with the rank."""
     path = log_path(id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    unfinished: int | None = None  # the rank whose line has no end yet
     with open(path, "w", errors="surrogateescape") as file:
         for line in lines:
-            head = f"[{line.rank}] " if whose else ""
-            file.write(head + line.text + ("" if line.partial else "\n"))
+            if line.rank != unfinished:
+                file.write("" if unfinished is None else "\n")
+                file.write(f"[{line.rank}] " if whose else "")
+            file.write(line.text + ("" if line.partial else "\n"))
+            unfinished = line.rank if line.partial else None
     logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)
     for log in logs[:-_LOGS_AT_MOST]:
         log.unlink(missing_ok=True)
@@ -129,9 +133,10 @@ def _read(path: Path) -> Origin | None:
     try:
         data = json.loads(path.read_text())
         TaskId.parse(data["id"])
-        return Origin(**(data | {"exclude": tuple(data["exclude"])}))
+        known = {name: data[name] for name in Origin.__dataclass_fields__ if name in data}
+        return Origin(**(known | {"exclude": tuple(data["exclude"])}))
     except (OSError, ValueError, TypeError, KeyError, InvalidInput):
-        return None  # absent, damaged, or of another version
+        return None  # absent or damaged
 
 
 def _drop_oldest() -> None:

@@ -198,4 +198,5 @@ class Shell:
                 os.kill(pid, signal.SIGKILL)
         assert not left
         shutil.rmtree(self.cwd, ignore_errors=True)
+        shutil.rmtree(self.home / "state/sojourn/logs", ignore_errors=True)  # kept on purpose
         assert [path for path in self.home.rglob("*") if not path.is_dir()] == []

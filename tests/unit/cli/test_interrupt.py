@@ -115,7 +115,7 @@ def test_while_deleting(shell: Shell) -> None:
     delete.send_signal(signal.SIGINT)
     _, err = delete.communicate(timeout=30)
     assert delete.returncode == 130
-    assert f"go on with: sojourn delete {task}" in err
+    assert f"Run `sojourn delete {task}` to remove what is left." in err
     assert shell.tasks() == [task]
     shell.ok("delete", task)
     assert shell.tasks() == []

@@ -174,14 +174,19 @@ def test_output_that_could_not_be_stored(
     assert result.returncode == code, result.stderr
     assert "could not be stored, such as results/model: it cannot be read" in result.stderr
     (task,) = shell.tasks()
-    assert "Kept, because some of its output could not be stored" in result.stderr
-    assert f"sojourn pull {task}\n" in result.stderr
-    assert f"sojourn delete {task}\n" in result.stderr
+    assert f"Keeping {task}: some of its results could not be stored" in result.stderr
+    assert f"`sojourn status {task}`" in result.stderr
+    assert f"`sojourn delete --force {task}`" in result.stderr
     assert (shell.cwd / "results/ok").exists()
     (kept,) = re.findall(r"until the task is deleted: (/.*)", shell.ok("status", task))
     assert Path(kept, "results/model").exists()
     assert task not in shell.ok("gc")
-    shell.ok("delete", task)
+    refused = shell("delete", task)
+    assert refused.returncode == 1
+    assert f"Some results of {task} could not be stored" in refused.stderr
+    assert Path(kept, "results/model").exists()
+    forced = shell("delete", "--force", task)
+    assert "Warning: The results were not downloaded: Some results" in forced.stderr
     assert not os.path.lexists(kept)
 
 
@@ -324,7 +329,7 @@ def test_keep(shell: Shell) -> None:
     )
     assert result.returncode == 0
     (task,) = shell.tasks()
-    assert f"Kept; remove it with: sojourn delete {task}" in result.stderr
+    assert f"Keeping {task}. Run `sojourn delete {task}` to remove it." in result.stderr
     assert (shell.cwd / "results" / "new").exists()
 
 
@@ -347,7 +352,7 @@ def test_a_task_that_somebody_stopped_is_kept(shell: Shell) -> None:
     shell.ok("stop", task)
     _, err = run.communicate(timeout=30)
     assert run.returncode == 130
-    assert f"Resume it with: sojourn start {task}" in err
+    assert f"Run `sojourn start {task}` to resume it." in err
     assert shell.state(task) == "stopped"
 
 

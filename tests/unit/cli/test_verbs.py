@@ -177,13 +177,13 @@ def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
     home.rmdir()
     refused = shell("delete", task)
     assert refused.returncode == 2
-    assert "which is not on this computer" in refused.stderr
-    assert f"Nothing was removed; `sojourn delete --force {task}` removes it" in refused.stderr
+    assert "which is not a folder on this computer" in refused.stderr
+    assert f"Nothing was removed. Run `sojourn delete --force {task}`" in refused.stderr
     assert shell.tasks() == [task]
     assert shell("gc", "--yes").returncode == 1
     forced = shell("delete", "--force", task)
     assert forced.returncode == 0
-    assert "Warning: The results were not brought home: " in forced.stderr
+    assert "Warning: The results were not downloaded: " in forced.stderr
 
 
 def test_gc(shell: Shell) -> None:

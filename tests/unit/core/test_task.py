@@ -29,7 +29,7 @@ def test_defaults() -> None:
         "parallelism": 1,
         "storage": {
             "workdir": "",
-            "output": "",
+            "output": None,
             "exclude": (),
             "container": "",
             "container_opts": {},

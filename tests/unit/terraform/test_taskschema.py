@@ -26,6 +26,9 @@ def _values(**given: Any) -> Object:
     return values
 
 
+_BLANK = Storage(output="")  # blank means "don't download", also where nothing is given
+
+
 def _changes(before: Object, after: Object) -> tuple[Any, ...]:
     prior = plan(TASK.block, None, before, before).state
     prior.update({name: "" for name, value in prior.items() if isinstance(value, Unknown)})
@@ -33,8 +36,9 @@ def _changes(before: Object, after: Object) -> tuple[Any, ...]:
 
 
 def test_what_is_not_given_has_its_default() -> None:
-    assert task_of(_values()) == Task(script=_SCRIPT)
-    assert task_of(_values(storage=[{}])) == Task(script=_SCRIPT)
+    plain = Task(script=_SCRIPT, storage=_BLANK)
+    assert task_of(_values()) == plain
+    assert task_of(_values(storage=[{}])) == plain
 
 
 def test_all_that_is_given_is_in_the_task() -> None:
@@ -62,7 +66,7 @@ def test_what_is_not_known_yet_is_taken_for_valid(unknown: Unknown) -> None:
     inner = [a.name for a in TASK.block.blocks[0].block.attributes]
     values = _values(**dict.fromkeys(arguments, unknown), storage=[dict.fromkeys(inner, unknown)])
     assert task_of(values).script == _SCRIPT
-    assert task_of(_values(storage=unknown)) == Task(script=_SCRIPT)
+    assert task_of(_values(storage=unknown)) == Task(script=_SCRIPT, storage=_BLANK)
 
 
 def test_parts_that_are_not_known_yet_are_taken_for_valid() -> None:
@@ -161,7 +165,7 @@ def test_a_task_is_described_as_it_was_asked_for() -> None:
     task = Task(script=_SCRIPT, spot=0.1, tags={"a": "b"}, name="n", storage=storage)
     described_again = task_of(_values(**described(task)))
     assert described_again == task
-    assert storage_of(_values(**described(Task(script=_SCRIPT)))) == Storage()
+    assert storage_of(_values(**described(Task(script=_SCRIPT)))) == _BLANK
 
 
 def test_values_of_variables_are_not_described() -> None:

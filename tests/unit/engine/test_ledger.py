@@ -1,0 +1,102 @@
+"""What this computer remembers of its tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sojourn.core.events import LogLine
+from sojourn.core.ids import TaskId
+from sojourn.engine import ledger
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def origin(name: str, folder: str = "/a", *, created: str = "2026", workdir: str = "") -> Path:
+    found = ledger.Origin(
+        str(TaskId.deterministic(name)), "local", folder, workdir, "out", ("*.tmp",), created
+    )
+    ledger.remember(found)
+    assert ledger.find(found.id) == found
+    return Path(found.id)
+
+
+def test_what_is_forgotten_is_gone_and_leaves_no_folders(state: Path) -> None:
+    one = str(origin("one"))
+    ledger.pulled_path(one).write_text("{}")
+    ledger.forget(one)
+    ledger.forget(one)
+    assert ledger.find(one) is None
+    assert not (state / "sojourn").exists()
+
+
+def test_the_latest_of_a_folder_is_by_where_it_was_created_or_its_workdir(tmp_path: Path) -> None:
+    here, other = tmp_path / "here", tmp_path / "other"
+    here.mkdir()
+    other.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(here)
+    origin("first", str(here), created="2026-01-01")
+    second = origin("second", str(link), created="2026-01-02")
+    origin("elsewhere", str(other), created="2026-01-03")
+    found = ledger.latest(here)
+    assert found
+    assert found.id == str(second)
+    third = origin("third", "/", created="2026-01-04", workdir=str(here))
+    found = ledger.latest(link)
+    assert found
+    assert found.id == str(third)
+    assert ledger.latest(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"id": "../../x"}', '{"id": 1}'])
+def test_a_damaged_entry_counts_as_none(text: str) -> None:
+    one = str(origin("one"))
+    (ledger.pulled_path(one).parent / "origin.json").write_text(text)
+    assert ledger.find(one) is None
+    assert ledger.latest(Path("/a")) is None
+
+
+def test_what_a_newer_version_adds_to_an_entry_is_ignored() -> None:
+    one = str(origin("one"))
+    before = ledger.find(one)
+    path = ledger.pulled_path(one).parent / "origin.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"more": 1}))
+    assert ledger.find(one) == before
+
+
+def test_a_state_folder_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    ledger.remember(ledger.Origin("x", "local", "/a", "", None, (), "2026"))
+    assert ledger.latest(Path("/a")) is None
+    ledger.forget("x")
+
+
+def test_only_the_newest_entries_and_logs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "_TASKS_AT_MOST", 2)
+    monkeypatch.setattr(ledger, "_LOGS_AT_MOST", 2)
+    ids = [str(origin(name)) for name in ("one", "two", "three")]
+    assert [ledger.find(one) is None for one in ids] == [True, False, False]
+    line = LogLine(0, 1, "", "text")
+    for one in ids:
+        ledger.save_log(one, [line], whose=False)
+    assert [ledger.log_path(one).exists() for one in ids] == [False, True, True]
+
+
+def test_a_saved_log_joins_the_pieces_of_a_line_and_tells_whose_it_is() -> None:
+    lines = [
+        LogLine(0, 1, "", "a", partial=True),
+        LogLine(0, 1, "", "b"),
+        LogLine(1, 1, "", "caf\udce9"),
+    ]
+    path = ledger.save_log("x", lines, whose=True)
+    assert path.read_bytes() == b"[0] ab\n[1] caf\xe9\n"
