@@ -300,3 +300,28 @@ resource "terraform_data" "folder" {
         assert project.plan(code=2).said.count("there is no folder") == warnings
     project.destroy()
     assert (project.folder / "new/out/file").read_text() == "hello\n"
+
+
+def test_a_blank_output_downloads_nothing_and_destroy_warns_of_what_is_discarded(
+    project: Project,
+) -> None:
+    (project.folder / "data").mkdir()
+    project.write(
+        """
+resource "iterative_task" "example" {
+  cloud = "local"
+  storage { workdir = "data" }
+  script = <<-END
+    #!/bin/sh
+    echo weights > model.pt
+  END
+}
+"""
+    )
+    project.init()
+    project.apply()
+    project.until_state("succeeded")
+    said = project.destroy().said
+    assert "left new or changed files (1), such as model.pt, and storage.output is blank" in said
+    assert project.tasks() == []
+    assert list((project.folder / "data").iterdir()) == []

@@ -187,7 +187,7 @@ def _warn_of_files(ctx: Context, handle: api.Handle) -> None:
     changed = handle.changed()
     if changed:
         ctx.warn(
-            f"{handle.id} left {len(changed)} new or changed files, such as {changed[0].path}, "
+            f"{handle.id} left new or changed files ({len(changed)}), such as {changed[0].path}, "
             "and storage.output is blank: they are discarded"
         )
 

@@ -440,3 +440,45 @@ def test_the_workdir_is_found_from_elsewhere(shell: Shell, tmp_path: Path) -> No
     project, shell.cwd = shell.cwd, tmp_path
     assert shell.ok("delete", task) == f"Deleted {task}\n"
     assert (project / "results" / "new").exists()
+
+
+def test_files_without_an_output_are_kept_unless_they_are_not_wanted(shell: Shell) -> None:
+    args = ("--workdir", ".", "--", "sh", "-c", "echo weights > model.pt")
+    result = shell("run", *args)
+    assert result.returncode == 0
+    (task,) = shell.tasks()
+    (told,) = (line for line in result.stderr.splitlines() if "Keeping" in line)
+    assert f"{task}: it left model.pt (8 B), and no output folder was given" in told
+    assert f"`sojourn pull {task} --output .`" in told
+    assert shell("delete", task).returncode == 1
+    shell.ok("pull", task, "--output", ".")
+    shell.ok("delete", "--no-pull", task)
+    (shell.cwd / "model.pt").unlink()
+    shell.ok("run", "--no-output", *args)
+    assert shell.tasks() == []
+    assert not (shell.cwd / "model.pt").exists()
+
+
+def test_an_output_and_none_exclude_each_other(shell: Shell) -> None:
+    refused = shell("run", "--output", "x", "--no-output", "--", "true")
+    assert refused.returncode == 2
+    assert "output: --output and --no-output exclude each other" in refused.stderr
+
+
+def test_a_script_that_fails_leaves_its_log_at_home(shell: Shell) -> None:
+    result = shell("run", "--", "sh", "-c", "echo why; exit 3")
+    assert result.returncode == 3
+    (path,) = re.findall(r"Log saved to (/.*)", result.stderr)
+    assert Path(path).read_text() == "why\n"
+    assert shell.tasks() == []
+    assert "Log saved" not in shell("run", "--", "true").stderr
+
+
+def test_a_task_that_failed_is_kept_if_that_is_wanted(shell: Shell) -> None:
+    shell.ok("run", "--keep-failed", "--", "true")
+    assert shell.tasks() == []
+    result = shell("run", "--keep-failed", "--", "sh", "-c", "echo why; exit 3")
+    assert result.returncode == 3
+    (task,) = shell.tasks()
+    assert f"Keeping {task}." in result.stderr
+    assert shell.ok("logs", task) == "why\n"

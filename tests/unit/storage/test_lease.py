@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sojourn.core.clock import utc_now
+from sojourn.core.errors import IntegrityError
 from sojourn.core.report import Outcome, Report
 from sojourn.storage import layout
 from sojourn.storage.lease import Lease, Leases, read_records, read_reports
@@ -289,3 +291,34 @@ def test_at_most_one_live_attempt_of_a_rank_counts(actions: list[tuple[int, str]
             store.later(TTL * 2)
         finals = [report.rank for report in read_reports(store) if report.outcome.final]
         assert len(finals) == len(set(finals))
+
+
+_JUNK = ("junk", "0000/junk", "x/000001", "0000/000001/deep", "00000/000001", "0000/²00001")
+
+
+def test_names_that_are_not_ours_do_not_count(store: Clocked) -> None:
+    """A machine can write anything there."""
+    lease = leases(store, "m1").take()
+    assert lease == Lease(0, 1)
+    for top in (layout.ATTEMPTS, layout.REPORTS):
+        for name in (*_JUNK, "0009/000001"):
+            if name != "0000/000001/deep" or top == layout.REPORTS:
+                store.put(f"{top}/{name}", b'{"machine": "x"}')
+    [record] = read_records(store, 1)
+    assert (record.attempt, record.machine, record.report) == (1, "m1", None)
+    assert leases(store, "m2").take() is None
+
+
+def test_a_report_is_of_the_attempt_that_its_name_says(store: Clocked) -> None:
+    lie = Report(7, 7, Outcome.SUCCEEDED, "")
+    store.put(layout.report_path(0, 1), json.dumps(lie.to_dict()).encode())
+    [report] = read_reports(store)
+    assert (report.rank, report.attempt) == (0, 1)
+
+
+def test_what_is_far_too_large_is_not_read(store: Clocked) -> None:
+    leases(store, "m1").take()
+    path = layout.report_path(0, 1)
+    store.put(path, b" " * (1 << 20))
+    with pytest.raises(IntegrityError, match=f"{path} in the store is 1048576 bytes long"):
+        read_records(store, 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sojourn.core.errors import Transient
 from sojourn.core.events import LogLine
 from sojourn.storage import layout, logs
-from sojourn.storage.logs import Cursor, LogWriter, read_logs
+from sojourn.storage.logs import Cursor, LogWriter, read_logs, read_tail
 from sojourn.storage.store import Store
 from tests.support.faults import Fault, FaultyStore, WatchedStore, memory_store
 
@@ -357,3 +357,33 @@ def test_ranks_are_merged_by_time(store: WatchedStore) -> None:
         log.flush()
     read = list(read_logs(store, range(3), Cursor()))
     assert [line.text for line in read] == [str(number) for number in range(12)]
+
+
+def test_what_is_no_segment_of_ours_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine can write anything there, and what follows it is still read."""
+    monkeypatch.setattr(logs, "_LARGEST", 200)
+    store = memory_store()
+    for name in ("0000", "000000/junk", "junk", "000001/00000000/deep", "000001/999"):
+        store.put(f"{layout.logs_prefix(0)}/{name}", b"junk\n")
+    store.put(layout.segment_path(0, 1, 1), b"x" * 201)
+    writer = LogWriter(store, 0, 2)
+    writer.append(b"ours\n")
+    writer.flush()
+    assert [line.text for line in read(store)] == ["ours"]
+
+
+def test_a_time_that_nobody_of_us_wrote_is_not_shown() -> None:
+    store = memory_store()
+    store.put(layout.segment_path(0, 1, 1), b"\x1b[2J" + b"." * 23 + b"|text\n")
+    assert [(line.time, line.text) for line in read(store)] == [("", "text")]
+
+
+def test_the_tail_reads_only_the_last_segments() -> None:
+    store = WatchedStore(memory_store())
+    writer = LogWriter(store, 0, 1)
+    for number in range(5):
+        writer.append(f"{number}\n".encode())
+        writer.flush()
+    size = store.list(layout.logs_prefix(0))[0].size
+    assert [line.text for line in read_tail(store, range(1), 2 * size)] == ["3", "4"]
+    assert [line.text for line in read_tail(store, range(2), 10**6)] == list("01234")
