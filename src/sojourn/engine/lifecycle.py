@@ -134,7 +134,7 @@ def pull(
     if not into:
         check_storage(task.storage)
     with ctx.step("Downloading results"), _writing_home(id, target):
-        written = data.pull(ctx, output, target, task.filters())
+        written = data.pull(ctx, output, target, task.filters(), ledger.pulled_path(id))
     if not written and not data.holds(ctx, output):
         ctx.warn(f"There is nothing in {output!r}, which should come home")
     return written

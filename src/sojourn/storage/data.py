@@ -93,8 +93,11 @@ class StoreData:
             writer.begin(manifest, number)
         writer.take(ctx, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir")
 
-    def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
-        return pull(ctx, self._store, range(self._ranks(ctx)), output, into, filters)
+    def pull(
+        self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
+    ) -> list[str]:
+        ranks = range(self._ranks(ctx))
+        return pull(ctx, self._store, ranks, output, into, filters, memory=memory)
 
     def holds(self, ctx: Context, output: str) -> bool:
         return holds(self._store, range(self._ranks(ctx)), output)

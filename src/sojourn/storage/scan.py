@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sojourn.core.filters import Filters
     from sojourn.core.interfaces import Ignore
 
-__all__ = ["Skipped", "entry_of", "scan"]
+__all__ = ["Skipped", "entry_of", "link_target", "scan"]
 
 
 class Skipped(Protocol):
@@ -57,7 +57,7 @@ def _scan_folder(
             continue
         try:
             info = item.stat(follow_symlinks=False)
-            target = _target(root, path) if stat.S_ISLNK(info.st_mode) else ""
+            target = link_target(root, path) if stat.S_ISLNK(info.st_mode) else ""
         except FileNotFoundError:
             continue  # removed since it was listed
         except OSError as error:
@@ -75,7 +75,7 @@ def _scan_folder(
     return found
 
 
-def _target(root: Path, path: str) -> str:
+def link_target(root: str | Path, path: str) -> str:
     """Where a symlink leads. One that names a place below `root` by its whole path is told from
     the symlink's own folder: elsewhere `root` has another path, or another content."""
     link = os.path.join(root, path)

@@ -29,6 +29,7 @@ class Home:
         self._folder = folder
         self.store = WatchedStore(store or memory_store())
         self.into = folder / "home"
+        self.memory: Path | None = folder / "state" / "pulled.json"
         self.events: list[Event] = []
         self.ranks = 0
 
@@ -58,7 +59,8 @@ class Home:
 
     def pull(self, output: str = "out", filters: Filters = NO_FILTERS) -> list[str]:
         ctx = Context(self.events.append)
-        return pull(ctx, self.store, range(self.ranks), output, self.into, filters)
+        ranks = range(self.ranks)
+        return pull(ctx, self.store, ranks, output, self.into, filters, memory=self.memory)
 
     def files(self) -> dict[str, bytes | str]:
         """Files and symlinks by what is in them."""

@@ -175,7 +175,7 @@ def test_the_whole_way_of_the_data_on_s3(seaweed: Seaweed, tmp_path: Path) -> No
         take(by, workdir)
         by.sweep()
         leases.report(Report(lease.rank, lease.attempt, Outcome.SUCCEEDED, "", 0))
-    written = data.pull(CTX, "out", laptop, NO_FILTERS)
+    written = data.pull(CTX, "out", laptop, NO_FILTERS, None)
     assert sorted(written) == ["out/result", "out/result.rank1"]
     assert (laptop / "out/result.rank1").read_bytes() == b"result 1"
     texts = [line.text for line in data.logs(CTX, data.cursor())]

@@ -1,0 +1,87 @@
+"""What pulls of a task wrote on this computer, to tell it from all other files.
+
+A file on this computer alone, which no machine can write. If it cannot be read or written, nothing
+is known, and whoever replaces files keeps copies of all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from sojourn.storage.local import Trace, trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Pulled"]
+
+_FORMAT = 1
+_FOLDERS_AT_MOST = 50
+_PATHS_AT_MOST = 1_000_000  # in each folder; the oldest are forgotten
+
+_Folders = dict[str, dict[str, Any]]
+
+
+class Pulled:
+    """The traces of what pulls wrote into one folder. `file` is None: nothing is remembered."""
+
+    def __init__(self, file: Path | None, folder: Path) -> None:
+        self._file = file
+        self._folder = os.path.realpath(folder)
+        self._known: dict[str, Any] | None = None
+        self._new: dict[str, Trace] = {}
+
+    def is_ours(self, path: str, found: Trace) -> bool:
+        """Whether this is what the last pull wrote there, and nobody has touched it since."""
+        return self._before().get(path) == [*found]
+
+    def was_here(self, path: str) -> bool:
+        """Whether a former pull wrote to this path, whatever is there now."""
+        return path in self._before()
+
+    def add(self, path: str, info: os.stat_result) -> None:
+        """Remember what was just written; may be called by several threads at once."""
+        self._new[path] = trace(info)
+
+    def save(self) -> None:
+        """Write all of it down, whole. What cannot be written is not remembered."""
+        if self._file is None or not self._new:
+            return
+        folders = _read(self._file)  # a pull into another folder may have written meanwhile
+        paths = folders.pop(self._folder, {})
+        for path in self._new:
+            paths.pop(path, None)  # the newest come last
+        paths |= self._new
+        folders[self._folder] = dict(list(paths.items())[-_PATHS_AT_MOST:])
+        with suppress(OSError):
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(self._file, dict(list(folders.items())[-_FOLDERS_AT_MOST:]))
+        self._new = {}
+
+    def _before(self) -> dict[str, Any]:
+        if self._known is None:
+            self._known = _read(self._file).get(self._folder, {}) if self._file else {}
+        return self._known
+
+
+def _read(file: Path) -> _Folders:
+    """What is remembered, by folder and path. Absent or damaged: nothing."""
+    with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+        data = json.loads(file.read_bytes())
+        folders = data["folders"]
+        if data["format"] == _FORMAT and all(isinstance(paths, dict) for paths in folders.values()):
+            return dict(folders)
+    return {}
+
+
+def _write(file: Path, folders: _Folders) -> None:
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_text(json.dumps({"format": _FORMAT, "folders": folders}))
+        temporary.replace(file)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
