@@ -69,7 +69,7 @@ class Pulled:
 
 def _read(file: Path) -> _Folders:
     """What is remembered, by folder and path. Absent or damaged: nothing."""
-    with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         data = json.loads(file.read_bytes())
         folders = data["folders"]
         if data["format"] == _FORMAT and all(isinstance(paths, dict) for paths in folders.values()):
