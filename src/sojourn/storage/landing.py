@@ -36,16 +36,16 @@ def landing(into: Path, output: str, base: Base, roots: Iterable[str]) -> str:
     where it leads for each). No other symlink is followed.
     """
     home = leads_to(output, base)
-    here = os.path.realpath(into / output)
-    if (
-        home is not None
-        and here == os.path.normpath(os.path.join(os.path.realpath(into), home))
-        and all(root == home for root in roots)
-    ):
-        return home
-    home = posixpath.normpath(output)
+    if home is None or any(root != home for root in roots) or not _leads(into, output, home):
+        home = posixpath.normpath(output)
     _refuse_detours(into, home)
     return home
+
+
+def _leads(into: Path, output: str, home: str) -> bool:
+    """Whether the local output is at `home`, by way of symlinks or not."""
+    there = os.path.normpath(os.path.join(os.path.realpath(into), home))
+    return os.path.realpath(into / output) == there
 
 
 def _refuse_detours(into: Path, home: str) -> None:
