@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["StoreData", "load_environment", "load_task"]
 
 _FORMAT = 1
+_NAMED = 3  # files that a warning names
 _LOOKER = "idle"  # who asks for the store's clock here
 
 
@@ -91,7 +92,18 @@ class StoreData:
         if before:
             number, manifest = before
             writer.begin(manifest, number)
-        writer.take(ctx, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir")
+        stripped: list[str] = []
+        writer.take(
+            ctx,
+            workdir,
+            filters,
+            ignore=ignore,
+            skipped=skipped,
+            stripped=stripped.append,
+            step="Uploading workdir",
+        )
+        if stripped:
+            ctx.warn(_uploaded_without_special_bits(stripped))
 
     def pull(
         self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
@@ -157,6 +169,12 @@ def load_task(store: Store) -> Task:
 def load_environment(store: Store) -> dict[str, str]:
     """The values of the task's environment."""
     return read_json(store, layout.ENVIRONMENT, dict)
+
+
+def _uploaded_without_special_bits(paths: list[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    named = ", ".join(paths[:_NAMED])
+    return f"Uploaded without their setuid, setgid and sticky bits: {named}{more}"
 
 
 def _text(task: Task) -> bytes:
