@@ -119,7 +119,8 @@ def _pull(
     above = {folder.parent for folder in (into, *into.parents) if not folder.exists()}
     into.mkdir(parents=True, exist_ok=True)
     with alone(ctx, into):
-        pulled = Pulled(wanted.memory, into)
+        creators = [item.path for item in store.list(layout.CREATORS)] if wanted.memory else []
+        pulled = Pulled(wanted.memory, into, creators)
         room = Room(ctx, into, joined.entries, base, pulled)
         try:
             todo = room.make()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.storage.local import Trace, trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 __all__ = ["Pulled"]
@@ -22,14 +23,17 @@ _FORMAT = 1
 _FOLDERS_AT_MOST = 50
 _PATHS_AT_MOST = 1_000_000  # in each folder; the oldest are forgotten
 
-_Folders = dict[str, dict[str, Any]]
-
 
 class Pulled:
-    """The traces of what pulls wrote into one folder. `file` is None: nothing is remembered."""
+    """The traces of what pulls wrote into one folder. `file` is None: nothing is remembered.
 
-    def __init__(self, file: Path | None, folder: Path) -> None:
+    `creators`: marks of those who created the task. A task of the same id that was created anew
+    has none of them, and none of what the former one brought home is its own.
+    """
+
+    def __init__(self, file: Path | None, folder: Path, creators: Iterable[str] = ()) -> None:
         self._file = file
+        self._creators = sorted(creators)
         self._folder = os.path.realpath(folder)
         self._known: dict[str, Any] | None = None
         self._new: dict[str, Trace] = {}
@@ -50,7 +54,7 @@ class Pulled:
         """Write all of it down, whole. What cannot be written is not remembered."""
         if self._file is None or not self._new:
             return
-        folders = _read(self._file)  # a pull into another folder may have written meanwhile
+        folders = self._read()  # a pull into another folder may have written meanwhile
         paths = folders.pop(self._folder, {})
         for path in self._new:
             paths.pop(path, None)  # the newest come last
@@ -58,29 +62,39 @@ class Pulled:
         folders[self._folder] = dict(list(paths.items())[-_PATHS_AT_MOST:])
         with suppress(OSError):
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write(self._file, dict(list(folders.items())[-_FOLDERS_AT_MOST:]))
+            _write(
+                self._file,
+                {
+                    "format": _FORMAT,
+                    "creators": self._creators,
+                    "folders": dict(list(folders.items())[-_FOLDERS_AT_MOST:]),
+                },
+            )
         self._new = {}
 
     def _before(self) -> dict[str, Any]:
         if self._known is None:
-            self._known = _read(self._file).get(self._folder, {}) if self._file else {}
+            self._known = self._read().get(self._folder, {})
         return self._known
 
+    def _read(self) -> dict[str, dict[str, Any]]:
+        """What is remembered, by folder and path. Absent, damaged, of another task: nothing."""
+        if self._file is None:
+            return {}
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            data = json.loads(self._file.read_bytes())
+            creators, folders = data["creators"], data["folders"]
+            same_task = creators == self._creators or not set(creators).isdisjoint(self._creators)
+            whole = all(isinstance(paths, dict) for paths in folders.values())
+            if data["format"] == _FORMAT and same_task and whole:
+                return dict(folders)
+        return {}
 
-def _read(file: Path) -> _Folders:
-    """What is remembered, by folder and path. Absent or damaged: nothing."""
-    with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        data = json.loads(file.read_bytes())
-        folders = data["folders"]
-        if data["format"] == _FORMAT and all(isinstance(paths, dict) for paths in folders.values()):
-            return dict(folders)
-    return {}
 
-
-def _write(file: Path, folders: _Folders) -> None:
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+def _write(file: Path, data: dict[str, Any]) -> None:
+    temporary = file.with_name(f".{file.name}.{os.urandom(4).hex()}")
     try:
-        temporary.write_text(json.dumps({"format": _FORMAT, "folders": folders}))
+        temporary.write_text(json.dumps(data))
         temporary.replace(file)
     except OSError:
         temporary.unlink(missing_ok=True)

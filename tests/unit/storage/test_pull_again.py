@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sojourn.core.errors import Transient
-from sojourn.storage import pulled
+from sojourn.storage import layout, pulled
 from sojourn.storage.pulled import Pulled
 from tests.support.trees import Dir, File, Link, Node
 from tests.support.waiting import until
@@ -136,6 +136,23 @@ def test_what_two_tasks_brought_home_is_not_replaced_by_one_of_them(
     }
 
 
+def test_a_task_that_was_created_anew_does_not_replace_what_the_former_one_left(
+    home: Home,
+) -> None:
+    home.store.put(f"{layout.CREATORS}/one", b"")
+    home.rank({"out": Dir(), "out/a": new(b"1")})
+    home.pull()
+    home.store.put(f"{layout.CREATORS}/two", b"")  # created again while it is there
+    home.update(0, {"out": Dir(), "out/a": new(b"2")})
+    home.pull()
+    assert home.files() == {"out/a": b"2"}
+    home.store.delete([f"{layout.CREATORS}/{name}" for name in ("one", "two")])
+    home.store.put(f"{layout.CREATORS}/three", b"")
+    home.update(0, {"out": Dir(), "out/a": new(b"3")})
+    home.pull()
+    assert home.files() == {"out/a": b"3", "out/a.local": b"2"}
+
+
 def test_each_folder_has_its_own_memory(home: Home, tmp_path: Path) -> None:
     home.rank({"out": Dir(), "out/a": new(b"1")})
     home.pull()
@@ -189,10 +206,11 @@ def test_a_pull_that_broke_off_knows_what_it_wrote(
         b'"text"',
         b"\xff",
         b'{"format": 1}',
-        b'{"format": 1, "folders": []}',
-        b'{"format": 1, "folders": {"HOME": []}}',
-        b'{"format": 1, "folders": {"HOME": {"out/a": 7}}}',
-        b'{"format": 2, "folders": {"HOME": {}}}',
+        b'{"format": 1, "creators": [], "folders": []}',
+        b'{"format": 1, "creators": [], "folders": {"HOME": []}}',
+        b'{"format": 1, "creators": [], "folders": {"HOME": {"out/a": 7}}}',
+        b'{"format": 2, "creators": [], "folders": {"HOME": {}}}',
+        b'{"format": 1, "creators": 7, "folders": {"HOME": {}}}',
         b"[" * 100_000,
     ],
     ids=lambda damage: repr(damage[:50]),
