@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sojourn.storage.local import Trace, trace
+from sojourn.storage.localpath import Trace, trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

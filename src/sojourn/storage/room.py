@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from sojourn.storage.join import Base, free_name, untouched
-from sojourn.storage.local import Local, Trace, trace
+from sojourn.storage.localpath import LocalPath, Trace, trace
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Room:
         if self._left_alone and path.startswith(self._left_alone):
             return False
         try:
-            here = Local(self._into, path, os.lstat(f"{self._into}/{path}"))
+            here = LocalPath(self._into, path, os.lstat(f"{self._into}/{path}"))
         except FileNotFoundError:
             return True
         if entry.kind == FOLDER:
@@ -97,7 +97,7 @@ class Room:
             self._keep(path, self._why_kept(entry, here))
         return True
 
-    def _is_missing_folder(self, entry: Entry, here: Local) -> bool:
+    def _is_missing_folder(self, entry: Entry, here: LocalPath) -> bool:
         if here.kind == FOLDER:
             return False  # it stays as it is here
         if not self._has_results(entry):
@@ -115,7 +115,7 @@ class Room:
             if f"{path}/".startswith(f"{folder.path}/")
         )
 
-    def _adopt(self, entry: Entry, here: Local) -> None:
+    def _adopt(self, entry: Entry, here: LocalPath) -> None:
         """Set the attributes right of what has the bytes already."""
         target = f"{self._into}/{entry.path}"
         mtime = entry.mtime if entry.kind == FILE else here.info.st_mtime_ns
@@ -131,13 +131,13 @@ class Room:
         if ours:
             self._pulled.add(entry.path, os.lstat(target))
 
-    def _is_replaceable(self, here: Local) -> bool:
+    def _is_replaceable(self, here: LocalPath) -> bool:
         if self._pulled.is_ours(here.path, here.trace):
             return True
         pushed = (self._base or {}).get(here.path)
         return pushed is not None and here.has(self._ctx, pushed)
 
-    def _why_kept(self, entry: Entry, here: Local) -> str:
+    def _why_kept(self, entry: Entry, here: LocalPath) -> str:
         if here.kind != entry.kind:
             return f"is a {_KINDS[here.kind]} here and a {_KINDS[entry.kind]} in the results"
         if self._pulled.was_here(here.path):

@@ -91,7 +91,9 @@ def test_a_result_that_its_owner_cannot_read_is_replaced(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("sojourn.storage.local.open", refuse, raising=False)  # as root can read it
+    monkeypatch.setattr(
+        "sojourn.storage.localpath.open", refuse, raising=False
+    )  # as root can read it
     assert home.pull() == ["out/a"]
     assert home.warnings == []
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
 
-__all__ = ["Local", "Trace", "trace"]
+__all__ = ["LocalPath", "Trace", "trace"]
 
 _PIECE = 256 << 10  # bytes compared at once: what a manifest says of a length is not trusted
 
@@ -29,7 +29,7 @@ def trace(info: os.stat_result) -> Trace:
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalPath:
     """What is at a path below `root`."""
 
     root: str
