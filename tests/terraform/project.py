@@ -213,7 +213,8 @@ class Project:
         return [
             *self.tasks(),
             *map(str, self._temporary.glob("*sojourn-*")),
-            *map(str, self.state_home.rglob("tpi-*")),
+            # Logs of tasks that were deleted stay on purpose.
+            *(str(p) for p in self.state_home.rglob("tpi-*") if p.parent.name != "logs"),
         ]
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ from sojourn.storage.data import load_environment, load_task
 from sojourn.storage.lease import Lease, Leases, read_reports
 from sojourn.storage.logs import LogWriter
 from sojourn.storage.manifest import Manifest, decode
-from sojourn.storage.pull import snapshots_of_rank
+from sojourn.storage.ranks import snapshots_of_rank
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
 from sojourn.storage.store import Store, StoreAddress, open_store

@@ -163,14 +163,18 @@ class Data(Protocol):
     def push(self, ctx: Context, workdir: Path, filters: Filters, ignore: Ignore | None) -> None:
         """Upload the workdir; what is there already is not sent again."""
 
-    def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
+    def pull(
+        self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
+    ) -> list[str]:
         """Bring `output` of all ranks home, into `into`/`output`; returns the paths written.
 
-        Nothing there yet: nothing is written.
+        A rank that has stored nothing has what was pushed. `memory`: the file on this computer in
+        which pulls of this task remember what they wrote; without it, they replace nothing that
+        differs from what was pushed.
         """
 
     def holds(self, ctx: Context, output: str) -> bool:
-        """Whether any rank has stored anything at this path. Absent: no."""
+        """Whether any rank has anything at this path. Absent: no."""
 
     def changed(self, ctx: Context) -> list[ChangedFile]:
         """Files of all ranks that are new or differ from what was pushed, caches aside.

@@ -8,7 +8,7 @@ from sojourn.core.errors import IntegrityError
 from sojourn.core.interfaces import ChangedFile
 from sojourn.storage import layout
 from sojourn.storage.manifest import FOLDER
-from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:

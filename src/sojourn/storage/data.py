@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["StoreData", "load_environment", "load_task"]
 
 _FORMAT = 1
+_NAMED = 3  # files that a warning names
 _LOOKER = "idle"  # who asks for the store's clock here
 
 
@@ -92,10 +93,24 @@ class StoreData:
         if before:
             number, manifest = before
             writer.begin(manifest, number)
-        writer.take(ctx, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir")
+        stripped: list[str] = []
+        writer.take(
+            ctx,
+            workdir,
+            filters,
+            ignore=ignore,
+            skipped=skipped,
+            stripped=stripped.append,
+            step="Uploading workdir",
+        )
+        if stripped:
+            ctx.warn(_uploaded_without_special_bits(stripped))
 
-    def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
-        return pull(ctx, self._store, range(self._ranks(ctx)), output, into, filters)
+    def pull(
+        self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
+    ) -> list[str]:
+        ranks = range(self._ranks(ctx))
+        return pull(ctx, self._store, ranks, output, into, filters, memory=memory)
 
     def holds(self, ctx: Context, output: str) -> bool:
         return holds(self._store, range(self._ranks(ctx)), output)
@@ -168,6 +183,12 @@ def load_task(store: Store) -> Task:
 def load_environment(store: Store) -> dict[str, str]:
     """The values of the task's environment."""
     return read_json(store, layout.ENVIRONMENT, dict)
+
+
+def _uploaded_without_special_bits(paths: list[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    named = ", ".join(paths[:_NAMED])
+    return f"Uploaded without their setuid, setgid and sticky bits: {named}{more}"
 
 
 def _text(task: Task) -> bytes:

@@ -47,8 +47,9 @@ class _Piece(NamedTuple):
 class Restorer:
     """Restores entries to a folder. Their paths must have been checked by `manifest.decode`.
 
-    `replacing` is told the path of each file and symlink right before it gets its name, and can
-    move away what is there by then. It is called by several threads at once.
+    `give_name` renames each file and symlink, once it is whole, from a temporary path to its own,
+    which is told relative to the folder: it can move away what is there by then. It is called by
+    several threads at once.
     """
 
     def __init__(
@@ -57,12 +58,12 @@ class Restorer:
         root: Path,
         *,
         workers: int = 8,
-        replacing: Callable[[str], None] | None = None,
+        give_name: Callable[[str, str], None] | None = None,
     ) -> None:
         self._store = store
         self._root = os.fspath(root)
         self._workers = workers
-        self._replacing = replacing
+        self._rename = give_name or (lambda temporary, path: os.replace(temporary, self._at(path)))
         self._unfinished: set[str] = set()
         self._writing = threading.Semaphore(_WRITERS)
 
@@ -77,7 +78,7 @@ class Restorer:
         """Write all entries; returns them with the inodes and times they have here.
 
         `sizes` are those of the objects. What stands in the way of a file or symlink must have
-        been moved away before, or by `replacing`.
+        been moved away before, or by `give_name`.
         """
         todo = list(entries)
         total = sum(entry.size for entry in todo)
@@ -160,7 +161,7 @@ class Restorer:
                     self._finish(descriptor, entry)
                 finally:
                     os.close(descriptor)
-                self._give_name(temporary, entry)
+                self._rename(temporary, entry.path)
             except BaseException:
                 _remove(temporary)
                 raise
@@ -181,7 +182,7 @@ class Restorer:
             left -= 1
             if not left:
                 self._finish(temporary, entry)
-                self._give_name(temporary, entry)
+                self._rename(temporary, entry.path)
                 self._unfinished.remove(temporary)
 
         start = 0
@@ -227,12 +228,7 @@ class Restorer:
         with explained(target):
             _remove(temporary)
             os.symlink(entry.target, temporary)
-            self._give_name(temporary, entry)
-
-    def _give_name(self, temporary: str, entry: Entry) -> None:
-        if self._replacing:
-            self._replacing(entry.path)
-        os.replace(temporary, self._at(entry.path))
+            self._rename(temporary, entry.path)
 
     def _finish(self, path: str | int, entry: Entry) -> None:
         os.chmod(path, entry.mode)

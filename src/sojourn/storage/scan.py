@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 from sojourn.storage.manifest import FILE, FOLDER, LINK, MODES, Entry, safe_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from sojourn.core.filters import Filters
     from sojourn.core.interfaces import Ignore
 
-__all__ = ["Skipped", "entry_of", "scan"]
+__all__ = ["Skipped", "entry_of", "link_target", "scan"]
+
+_SPECIAL = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 
 
 class Skipped(Protocol):
@@ -24,23 +27,35 @@ class Skipped(Protocol):
         """`lost`: it belongs there; else it is something that snapshots do not hold."""
 
 
-def scan(root: Path, filters: Filters, ignore: Ignore | None, skipped: Skipped) -> dict[str, Entry]:
+def scan(
+    root: Path,
+    filters: Filters,
+    ignore: Ignore | None,
+    skipped: Skipped,
+    stripped: Callable[[str], None] | None = None,
+) -> dict[str, Entry]:
     """All that is below a folder, by path, folders before what is in them, in a stable order.
 
-    Absent: nothing, and `skipped` is told that `.` is lost.
+    Absent: nothing, and `skipped` is told that `.` is lost. `stripped` is told of files with a
+    setuid, setgid or sticky bit, which entries do not have.
     """
     entries: dict[str, Entry] = {}
     folders = [""]
     while folders:
         folder = folders.pop()
-        found = _scan_folder(root, folder, filters, ignore, skipped)
+        found = _scan_folder(root, folder, filters, ignore, skipped, stripped)
         entries.update((entry.path, entry) for entry in found)
         folders.extend(entry.path for entry in reversed(found) if entry.kind == FOLDER)
     return entries
 
 
 def _scan_folder(
-    root: Path, folder: str, filters: Filters, ignore: Ignore | None, skipped: Skipped
+    root: Path,
+    folder: str,
+    filters: Filters,
+    ignore: Ignore | None,
+    skipped: Skipped,
+    stripped: Callable[[str], None] | None,
 ) -> list[Entry]:
     found = []
     prefix = f"{folder}/" if folder else ""
@@ -57,7 +72,7 @@ def _scan_folder(
             continue
         try:
             info = item.stat(follow_symlinks=False)
-            target = _target(root, path) if stat.S_ISLNK(info.st_mode) else ""
+            target = link_target(root, path) if stat.S_ISLNK(info.st_mode) else ""
         except FileNotFoundError:
             continue  # removed since it was listed
         except OSError as error:
@@ -72,10 +87,12 @@ def _scan_folder(
             skipped(path, f"the symlink leads outside of the folder, to {target}")
         else:
             found.append(entry)
+            if stripped and info.st_mode & _SPECIAL and entry.kind == FILE:
+                stripped(path)
     return found
 
 
-def _target(root: Path, path: str) -> str:
+def link_target(root: str | Path, path: str) -> str:
     """Where a symlink leads. One that names a place below `root` by its whole path is told from
     the symlink's own folder: elsewhere `root` has another path, or another content."""
     link = os.path.join(root, path)

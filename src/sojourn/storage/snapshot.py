@@ -95,11 +95,12 @@ class SnapshotWriter:
         step: str = "Uploading",
         first: Callable[[], object] | None = None,
         last: bool = False,
+        stripped: Callable[[str], None] | None = None,
     ) -> bool:
         """Store the folder as it is now; False if it is as it was in the last snapshot.
 
         `first` is called before a new snapshot comes into being. `last`: nobody writes there any
-        more.
+        more. `stripped`: see `scan`.
 
         A program that writes to a file by mapping it into its memory changes the file's times
         only now and then. So what was read soon after its change is read once more, when it has
@@ -111,7 +112,7 @@ class SnapshotWriter:
         """
         resumed = self._write_pending()
         self._bring_home(ctx)
-        entries = self._scan(root, filters, ignore, skipped)
+        entries = self._scan(root, filters, ignore, skipped, stripped)
         settled = sys.maxsize if last else time.time_ns() - _SETTLED
         todo = [entry for entry in entries.values() if not self._known(entry, entries, settled)]
         if self._begun and not todo and _same(entries, self._last.entries):
@@ -145,7 +146,12 @@ class SnapshotWriter:
         self._upload.drop([path for path in self._upload.stored if path not in used])
 
     def _scan(
-        self, root: Path, filters: Filters, ignore: Ignore | None, skipped: Skipped
+        self,
+        root: Path,
+        filters: Filters,
+        ignore: Ignore | None,
+        skipped: Skipped,
+        stripped: Callable[[str], None] | None,
     ) -> dict[str, Entry]:
         unreadable: list[str] = []
 
@@ -154,7 +160,7 @@ class SnapshotWriter:
                 unreadable.append("" if path == "." else path)
             skipped(path, reason, lost=lost)
 
-        entries = scan(root, filters, ignore, told)
+        entries = scan(root, filters, ignore, told, stripped)
         if unreadable:
             below = tuple(f"{path}/" if path else "" for path in unreadable)
             entries |= {

@@ -19,7 +19,7 @@ from sojourn.core.report import Outcome, Report
 from sojourn.core.task import Storage
 from sojourn.storage import layout
 from sojourn.storage.manifest import decode
-from sojourn.storage.pull import snapshots_of_rank
+from sojourn.storage.ranks import snapshots_of_rank
 from tests.support.disks import small_disk
 from tests.support.privileges import stopped_by_modes
 from tests.support.waiting import until

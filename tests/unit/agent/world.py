@@ -22,7 +22,7 @@ from sojourn.core.filters import Filters
 from sojourn.core.report import Report
 from sojourn.core.task import Task
 from sojourn.storage.data import StoreData
-from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.restore import Restorer
 from sojourn.storage.store import Store, StoreAddress, open_store
 from tests.support.processes import MARK, marked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from sojourn.core.context import Context
 from sojourn.core.events import Event, Warned
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
-from sojourn.storage.pull import pull
+from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import Store
 from tests.support.faults import WatchedStore, memory_store
@@ -29,6 +30,7 @@ class Home:
         self._folder = folder
         self.store = WatchedStore(store or memory_store())
         self.into = folder / "home"
+        self.memory: Path | None = folder / "state" / "pulled.json"
         self.events: list[Event] = []
         self.ranks = 0
 
@@ -47,8 +49,7 @@ class Home:
         self.ranks += 1
 
     def update(self, rank: int, tree: Mapping[str, Node]) -> None:
-        folder = self._folder / f"rank-{rank}-again"
-        folder.mkdir()
+        folder = Path(tempfile.mkdtemp(prefix=f"rank-{rank}-again-", dir=self._folder))
         write_tree(folder, tree)
         by = writer(self.store, rank=rank)
         found = newest(self.store, line_of(rank=rank))
@@ -58,7 +59,11 @@ class Home:
 
     def pull(self, output: str = "out", filters: Filters = NO_FILTERS) -> list[str]:
         ctx = Context(self.events.append)
-        return pull(ctx, self.store, range(self.ranks), output, self.into, filters)
+        ranks = range(self.ranks)
+        return pull(ctx, self.store, ranks, output, self.into, filters, memory=self.memory)
+
+    def holds(self, output: str = "out") -> bool:
+        return holds(self.store, range(self.ranks), output)
 
     def files(self) -> dict[str, bytes | str]:
         """Files and symlinks by what is in them."""

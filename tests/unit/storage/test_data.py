@@ -132,6 +132,24 @@ def test_what_snapshots_do_not_hold_is_warned_of(data: StoreData, tmp_path: Path
     assert warning.startswith("l ")
 
 
+@pytest.mark.parametrize(("count", "rest"), [(1, ""), (3, ", 1, 2"), (5, ", 1, 2 and 2 more")])
+def test_special_bits_that_are_not_uploaded_are_told_in_one_line(
+    data: StoreData, tmp_path: Path, count: int, rest: str
+) -> None:
+    modes = (0o4755, 0o2755, 0o1644, 0o6755, 0o7777)
+    for number, mode in zip(range(count), modes, strict=False):
+        (tmp_path / f"{number}").touch()
+        (tmp_path / f"{number}").chmod(mode)
+    (tmp_path / "plain").touch()
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o2775)
+    events: list[Event] = []
+    data.push(Context(events.append), tmp_path, NO_FILTERS, None)
+    assert [event.message for event in events if isinstance(event, Warned)] == [
+        f"Uploaded without their setuid, setgid and sticky bits: 0{rest}"
+    ]
+
+
 def test_a_file_that_keeps_changing_fails_the_push(
     data: StoreData, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +193,7 @@ def test_the_whole_way_of_the_data_on_s3(seaweed: Seaweed, tmp_path: Path) -> No
         take(by, workdir)
         by.sweep()
         leases.report(Report(lease.rank, lease.attempt, Outcome.SUCCEEDED, "", 0))
-    written = data.pull(CTX, "out", laptop, NO_FILTERS)
+    written = data.pull(CTX, "out", laptop, NO_FILTERS, None)
     assert sorted(written) == ["out/result", "out/result.rank1"]
     assert (laptop / "out/result.rank1").read_bytes() == b"result 1"
     texts = [line.text for line in data.logs(CTX, data.cursor())]

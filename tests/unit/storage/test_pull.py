@@ -16,11 +16,47 @@ from tests.unit.storage.home import NEW, OLD, Home, new, write_tree_at
 pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
 
 
-def test_nothing_there_yet_writes_nothing(home: Home) -> None:
-    home.push({"out": Dir(), "out/a": File(b"pushed")})
+@pytest.mark.parametrize("pushed", [{}, {"out.txt": File(b"pushed"), "d": Dir()}])
+def test_nothing_in_the_output_writes_nothing(home: Home, pushed: dict[str, Node]) -> None:
+    home.push(pushed)
     home.ranks = 2
     assert home.pull() == []
+    assert home.pull("d/out") == []
     assert not home.into.exists()
+    assert not home.holds()
+
+
+def test_a_rank_that_stored_nothing_has_what_was_pushed(home: Home) -> None:
+    home.push({"in": File(b"in"), "out": Dir(0o750), "out/a": File(b"pushed"), "out/l": Link("a")})
+    home.ranks = 2
+    assert home.holds()
+    assert sorted(home.pull()) == ["out/a", "out/l"]
+    assert home.files() == {"out/a": b"pushed", "out/l": "a"}
+    assert (home.into / "out").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_rank_that_stored_nothing_has_no_say_in_what_another_changed(home: Home) -> None:
+    home.push({"out": Dir(), "out/a": File(b"pushed"), "out/b": File(b"pushed")})
+    home.ranks = 1
+    home.rank({"out": Dir(), "out/a": new(b"one")})
+    home.pull()
+    assert home.files() == {"out/a": b"one", "out/b": b"pushed"}
+    assert home.warnings == []
+
+
+def test_what_was_pushed_and_not_changed_is_left_alone_at_home(home: Home) -> None:
+    home.push({"out": Dir(), "out/a": File(b"pushed"), "out/b": File(b"pushed"), "out/d": Dir()})
+    home.ranks = 1
+    write_tree_at(home.into, {"out/a": File(b"edited", mtime=OLD - 1), "out/d": File(b"file")})
+    assert home.pull() == ["out/b"]
+    assert home.files() == {"out/a": b"edited", "out/b": b"pushed", "out/d": b"file"}
+    assert home.warnings == []
+
+
+def test_a_task_without_a_workdir_has_nothing_to_begin_with(home: Home) -> None:
+    home.ranks = 2
+    assert home.pull(".") == []
+    assert not home.holds(".")
 
 
 def test_the_output_of_one_rank_comes_home(home: Home) -> None:
@@ -198,68 +234,6 @@ def test_the_mode_of_a_local_folder_stays_as_it_is(home: Home) -> None:
     assert home.pull() == ["out/f"]
     assert (home.into / "out").stat().st_mode & 0o777 == 0o700
     assert (home.into / "out/new").stat().st_mode & 0o777 == 0o750
-
-
-LINKED: dict[str, tuple[str, dict[str, Node], set[str]]] = {
-    "the output itself": (
-        "out",
-        {"out": Link("runs/7")},
-        {"out", "runs/7/f", "runs/7/deep/f"},
-    ),
-    "a folder above it": (
-        "link/7",
-        {"link": Link("runs")},
-        {"link", "runs/7/f", "runs/7/deep/f"},
-    ),
-    "nested": (
-        "a/b/deep",
-        {"a": Dir(), "a/b": Link("../runs/7")},
-        {"a/b", "runs/7/deep/f"},
-    ),
-    "a chain": (
-        "out",
-        {"out": Link("latest"), "latest": Link("runs/last"), "runs/last": Link("7")},
-        {"out", "latest", "runs/last", "runs/7/f", "runs/7/deep/f"},
-    ),
-    "a chain of folders": (
-        "one/deep",
-        {"one": Link("two"), "two": Link("runs/7")},
-        {"one", "two", "runs/7/deep/f"},
-    ),
-    "a link to itself": ("out", {"out": Link("out")}, {"out"}),
-    "a loop": ("out", {"out": Link("tuo"), "tuo": Link("out")}, {"out", "tuo"}),
-    "a loop that grows": ("out", {"out": Link("out/out")}, {"out"}),
-    "to nothing": ("out", {"out": Link("absent")}, {"out"}),
-    "to a file": ("out", {"out": Link("runs/7/f")}, {"out", "runs/7/f"}),
-}
-
-
-@pytest.mark.parametrize("case", LINKED.values(), ids=LINKED)
-def test_an_output_that_is_a_symlink_brings_what_it_leads_to(
-    home: Home, case: tuple[str, dict[str, Node], set[str]]
-) -> None:
-    output, links, expected = case
-    runs: dict[str, Node] = {
-        "runs": Dir(),
-        "runs/7": Dir(),
-        "runs/7/f": new(b"precious"),
-        "runs/7/deep": Dir(),
-        "runs/7/deep/f": new(b"deep"),
-        "runs/8": Dir(),
-        "runs/8/f": new(b"another"),
-        "other": new(b"other"),
-    }
-    home.rank(runs | links)
-    assert set(home.pull(output)) == expected
-    assert set(home.files()) == expected
-    assert home.pull(output) == []
-
-
-def test_each_rank_is_asked_where_its_own_output_leads(home: Home) -> None:
-    for number in range(2):
-        home.rank({"out": Link(f"r{number}"), f"r{number}": Dir(), f"r{number}/f": new(b"1")})
-    home.pull()
-    assert home.files() == {"out": "r0", "out.rank1": "r1", "r0/f": b"1", "r1/f": b"1"}
 
 
 random_trees = trees(small=64, chunk=256, at_most=6)

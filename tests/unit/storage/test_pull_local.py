@@ -65,8 +65,9 @@ def test_a_hole_is_not_what_a_file_with_something_in_it_holds(home: Home, at: in
         file.seek(at)
         file.write(b"x")
     os.utime(home.into / "out/a", ns=(NEW, NEW))
+    mine = (home.into / "out/a").read_bytes()
     assert home.pull() == ["out/a"]
-    assert home.files() == {"out/a": bytes(1024)}
+    assert home.files() == {"out/a": bytes(1024), "out/a.local": mine}
 
 
 def test_a_hole_of_any_size_takes_no_memory_to_compare(home: Home) -> None:
@@ -90,7 +91,9 @@ def test_a_result_that_its_owner_cannot_read_is_replaced(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr("sojourn.storage.pull.open", refuse, raising=False)  # as root can read it
+    monkeypatch.setattr(
+        "sojourn.storage.localpath.open", refuse, raising=False
+    )  # as root can read it
     assert home.pull() == ["out/a"]
     assert home.warnings == []
 
@@ -118,11 +121,75 @@ def test_a_newer_local_file_is_kept_beside(home: Home) -> None:
     assert len(home.warnings) == 3
 
 
-def test_an_older_local_file_is_replaced(home: Home) -> None:
-    home.rank({"out": Dir(), "out/a": new(b"theirs")})
-    write_tree_at(home.into, {"out/a": File(b"pushed")})
+@pytest.mark.parametrize("when", [0, OLD, NEW, NEW + 1])
+def test_a_local_file_that_is_as_it_was_pushed_is_replaced_whatever_its_time(
+    home: Home, when: int
+) -> None:
+    home.push({"out": Dir(), "out/a": File(b"pushed"), "out/l": Link("a"), "out/b": Link("a")})
+    home.rank({"out": Dir(), "out/a": new(b"theirs"), "out/l": Link("b"), "out/b": new(b"file")})
+    write_tree_at(
+        home.into, {"out/a": File(b"pushed", mtime=when), "out/l": Link("a"), "out/b": Link("a")}
+    )
     home.pull()
-    assert home.files() == {"out/a": b"theirs"}
+    assert home.files() == {"out/a": b"theirs", "out/l": "b", "out/b": b"file"}
+    assert home.warnings == []
+
+
+@pytest.mark.parametrize("when", [0, OLD, NEW, NEW + 1])
+def test_a_local_file_that_was_edited_since_the_push_is_kept_whatever_its_time(
+    home: Home, when: int
+) -> None:
+    home.push({"out": Dir(), "out/a": File(b"pushed")})
+    home.rank({"out": Dir(), "out/a": new(b"theirs")})
+    write_tree_at(home.into, {"out/a": File(b"edited", mtime=when)})
+    home.pull()
+    assert home.files() == {"out/a": b"theirs", "out/a.local": b"edited"}
+    assert home.warnings == [
+        "out/a differs from the version uploaded with this task; kept as a.local"
+    ]
+
+
+@pytest.mark.parametrize("when", [0, OLD, NEW, NEW + 1])
+def test_a_local_file_that_the_task_never_had_is_kept_whatever_its_time(
+    home: Home, when: int
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"theirs")})
+    home.rank({"out": Dir(), "out/a": new(b"one")})
+    write_tree_at(
+        home.into, {"out/a": File(b"mine", mtime=when), "out/a.rank1": File(b"too", mtime=when)}
+    )
+    home.pull()
+    assert home.files() == {
+        "out/a": b"theirs",
+        "out/a.local": b"mine",
+        "out/a.rank1": b"one",
+        "out/a.rank1.local": b"too",
+    }
+    assert home.warnings[1:] == [
+        "out/a already exists and did not come from this task; kept as a.local",
+        "out/a.rank1 already exists and did not come from this task; kept as a.rank1.local",
+    ]
+
+
+def test_the_copy_of_a_local_file_is_out_of_the_way_of_results(home: Home) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"theirs"), "out/a.local": new(b"a result")})
+    write_tree_at(home.into, {"out/a": File(b"mine")})
+    home.pull()
+    assert home.files() == {
+        "out/a": b"theirs",
+        "out/a.local": b"a result",
+        "out/a.local.2": b"mine",
+    }
+
+
+def test_many_copies_are_told_of_in_few_lines(home: Home) -> None:
+    names = [f"out/{number}" for number in range(30)]
+    home.rank({"out": Dir()} | {name: new(b"theirs") for name in names})
+    write_tree_at(home.into, {name: File(b"mine") for name in names})
+    home.pull()
+    assert list(home.files().values()).count(b"mine") == 30
+    assert len(home.warnings) == 21
+    assert home.warnings[-1] == "10 more local files were kept as NAME.local"
 
 
 def test_other_local_files_stay(home: Home) -> None:
@@ -168,6 +235,7 @@ def test_what_is_saved_here_while_the_results_come_is_kept(
     content = {"small": b"theirs", "large": b"theirs" * 100, "empty": b""}[remote]
     home.rank({"out": Dir(), "out/a": new(content), "out/l": Link("a")})
     if before:
+        home.push({"out": Dir(), "out/a": before})
         write_tree_at(home.into, {"out/a": before})
     while_coming(monkeypatch, lambda: save_as(home.into / "out/a"))
     home.pull()
@@ -190,6 +258,7 @@ def test_what_is_saved_in_the_place_of_a_symlink_that_comes_is_kept(
 def test_what_is_removed_here_while_the_results_come_comes_all_the_same(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    home.push({"out": Dir(), "out/a": File(b"old", mtime=OLD)})
     home.rank({"out": Dir(), "out/a": new(b"theirs")})
     write_tree_at(home.into, {"out/a": File(b"old", mtime=OLD)})
     while_coming(monkeypatch, (home.into / "out/a").unlink)

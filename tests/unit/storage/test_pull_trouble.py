@@ -17,7 +17,7 @@ from sojourn.core.context import Context
 from sojourn.core.errors import IntegrityError, QuotaError, Transient
 from sojourn.core.events import Note
 from sojourn.storage import layout
-from sojourn.storage.pull import newest_of_rank, snapshots_of_rank
+from sojourn.storage.ranks import newest_of_rank, snapshots_of_rank
 from sojourn.storage.store import Store
 from tests.support.disks import small_disk
 from tests.support.faults import memory_store

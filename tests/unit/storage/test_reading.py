@@ -17,7 +17,7 @@ from sojourn.core.context import Context
 from sojourn.storage import reading, scan
 from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import Entry
-from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.scan import entry_of
 from sojourn.storage.store import Store
 from tests.support.faults import WatchedStore, memory_store

@@ -259,7 +259,7 @@ def test_progress_is_told_up_to_the_total(store: Store, into: Path) -> None:
     )
 
 
-def test_each_path_is_told_of_right_before_it_is_replaced(store: Store, into: Path) -> None:
+def test_each_path_gets_its_name_when_all_of_it_is_written(store: Store, into: Path) -> None:
     parts = [[0, 0, len(CONTENT), DIGEST], [-1, 0, 100, ""]]
     rows = [
         folder_row("d"),
@@ -270,13 +270,14 @@ def test_each_path_is_told_of_right_before_it_is_replaced(store: Store, into: Pa
     ]
     told: dict[str, bool] = {}
 
-    def replacing(path: str) -> None:
+    def give_name(temporary: str, path: str) -> None:
         # All that it takes is written by then, so that the moment in between is a short one.
-        told[path] = os.path.lexists(temporary_name(str(into / path)))
+        told[path] = os.path.lexists(temporary) and temporary == temporary_name(str(into / path))
         assert not os.path.lexists(into / path)
+        os.replace(temporary, into / path)
 
     manifest = decode(raw_manifest(rows))
-    by = Restorer(store, into, replacing=replacing)
+    by = Restorer(store, into, give_name=give_name)
     by.restore(Context(), manifest.entries.values(), manifest.objects)
     assert told == dict.fromkeys(("d/small", "empty", "large", "link"), True)
     assert leftovers(into) == []

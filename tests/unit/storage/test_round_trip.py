@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sojourn.storage.manifest import Manifest
-from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.store import Store
 from tests.support.faults import WatchedStore, memory_store
 from tests.support.snapshots import (

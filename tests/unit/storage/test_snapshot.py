@@ -15,7 +15,7 @@ from sojourn.core.events import Event, Progress
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
 from sojourn.storage.manifest import Manifest
-from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import Buffer, Store, StoreAddress, open_store
 from tests.support.faults import WatchedStore, memory_store

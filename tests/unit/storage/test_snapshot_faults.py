@@ -11,7 +11,7 @@ import pytest
 from sojourn.core.errors import NotFound, Transient
 from sojourn.storage import layout
 from sojourn.storage.manifest import Manifest
-from sojourn.storage.pull import newest_of_rank
+from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import Store
 from tests.support.faults import Crash, Fault, FaultyStore, memory_store

@@ -22,7 +22,7 @@ from sojourn.cli.session import (
 def pull(id: str, into: str | None, output: str | None, as_json: bool) -> None:
     """Bring the output of a task home; at any time, also while it runs.
 
-    A local file that is newer than what comes is kept beside it as NAME.local.
+    A local file that you or another task changed is kept as NAME.local.
 
     \b
     sojourn pull tpi-brave-amber-otter

@@ -1,0 +1,160 @@
+"""Room for results in a folder that is in use: nothing that is there is lost.
+
+A file is replaced only if it is what the task uploaded, or what an earlier pull of the task wrote
+and nobody touched since. Everything else is first renamed to `name.local`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from sojourn.storage.join import Base, free_name, untouched
+from sojourn.storage.localpath import LocalPath, Trace, trace
+from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+    from sojourn.storage.pulled import Pulled
+
+__all__ = ["Room"]
+
+_TOLD_SINGLY = 20  # files that are kept beside
+_KINDS = {FILE: "file", FOLDER: "folder", LINK: "symlink", "": "special file"}
+
+
+class Room:
+    """Moves away what is in the way of results, also if it gets there later.
+
+    A download can take an hour, and the user goes on working meanwhile.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        into: Path,
+        entries: dict[str, Entry],
+        base: Base | None,
+        pulled: Pulled,
+    ) -> None:
+        self._ctx = ctx
+        self._into = os.fspath(into)
+        self._entries = entries
+        self._base = base
+        self._pulled = pulled
+        self._given_up: dict[str, Trace] = {}  # what may be replaced, by its path
+        self._left_alone: tuple[str, ...] = ()  # below what stays here
+        self._kept = 0
+        self._turn = threading.Lock()  # two that look for a free name at once could find the same
+
+    def make(self) -> list[Entry]:
+        """What has to be written; moves away what is in the way.
+
+        A file that the task left as it was pushed is no result: what is here now, stays.
+        """
+        return [entry for entry in self._entries.values() if self._is_missing(entry)]
+
+    def give_name(self, temporary: str, path: str) -> None:
+        """Put a result in its place; moves away what changed or appeared there since `make`."""
+        target = f"{self._into}/{path}"
+        written = os.lstat(temporary)
+        try:
+            if self._given_up.get(path) != trace(os.lstat(target)):
+                self._keep(path, "changed during the download")
+        except FileNotFoundError:
+            pass
+        os.replace(temporary, target)
+        info = os.lstat(target)
+        if trace(info)[:3] == trace(written)[:3]:  # else somebody was at it already
+            self._pulled.add(path, info)
+
+    def tell_rest(self) -> None:
+        """Tell how many were moved away beside those that were told of one by one."""
+        if self._kept > _TOLD_SINGLY:
+            self._ctx.warn(f"{self._kept - _TOLD_SINGLY} more local files were kept as NAME.local")
+
+    def _is_missing(self, entry: Entry) -> bool:
+        path = entry.path
+        if self._left_alone and path.startswith(self._left_alone):
+            return False
+        try:
+            here = LocalPath(self._into, path, os.lstat(f"{self._into}/{path}"))
+        except FileNotFoundError:
+            return True
+        if entry.kind == FOLDER:
+            return self._is_missing_folder(entry, here)
+        if untouched(entry, self._base or {}):
+            return False
+        if here.has(self._ctx, entry):
+            self._adopt(entry, here)
+            return False
+        if here.kind != FOLDER and self._is_replaceable(here):
+            self._given_up[path] = here.trace
+        else:
+            self._keep(path, self._why_kept(entry, here))
+        return True
+
+    def _is_missing_folder(self, entry: Entry, here: LocalPath) -> bool:
+        if here.kind == FOLDER:
+            return False  # it stays as it is here
+        if not self._has_results(entry):
+            self._left_alone += (f"{entry.path}/",)
+            return False
+        self._keep(entry.path, self._why_kept(entry, here))
+        return True
+
+    def _has_results(self, folder: Entry) -> bool:
+        """Whether a rank made this folder, or anything in it that is not as it was pushed."""
+        base = self._base or {}
+        return any(
+            path not in base if entry.kind == FOLDER else not untouched(entry, base)
+            for path, entry in self._entries.items()
+            if f"{path}/".startswith(f"{folder.path}/")
+        )
+
+    def _adopt(self, entry: Entry, here: LocalPath) -> None:
+        """Set the attributes right of what has the bytes already."""
+        target = f"{self._into}/{entry.path}"
+        mtime = entry.mtime if entry.kind == FILE else here.info.st_mtime_ns
+        same_mode = entry.kind != FILE or here.info.st_mode & 0o777 == entry.mode
+        ours = self._pulled.is_ours(entry.path, here.trace)
+        if ours and same_mode and here.info.st_mtime_ns == mtime:
+            return
+        # What another task brought home is a result of this one as well from now on. The new
+        # change time tells the other task so, which would take it for its own and replace it.
+        os.utime(target, ns=(mtime, mtime), follow_symlinks=False)
+        if not same_mode:
+            os.chmod(target, entry.mode)
+        if ours:
+            self._pulled.add(entry.path, os.lstat(target))
+
+    def _is_replaceable(self, here: LocalPath) -> bool:
+        if self._pulled.is_ours(here.path, here.trace):
+            return True
+        pushed = (self._base or {}).get(here.path)
+        return pushed is not None and here.has(self._ctx, pushed)
+
+    def _why_kept(self, entry: Entry, here: LocalPath) -> str:
+        if here.kind != entry.kind:
+            return f"is a {_KINDS[here.kind]} here and a {_KINDS[entry.kind]} in the results"
+        if self._pulled.was_here(here.path):
+            return "changed since it was downloaded"
+        if self._base is None:
+            return "differs from the result"
+        if here.path in self._base:
+            return "differs from the version uploaded with this task"
+        return "already exists and did not come from this task"
+
+    def _keep(self, path: str, why: str) -> None:
+        with self._turn:
+            kept = free_name(self._is_taken, path, ".local")
+            os.rename(f"{self._into}/{path}", f"{self._into}/{kept}")
+            self._kept += 1
+        if self._kept <= _TOLD_SINGLY:
+            self._ctx.warn(f"{path} {why}; kept as {os.path.basename(kept)}")
+
+    def _is_taken(self, path: str) -> bool:
+        return path in self._entries or os.path.lexists(f"{self._into}/{path}")
