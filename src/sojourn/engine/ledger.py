@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Origin", "find", "forget", "latest", "log_path", "pulled_path", "remember"]
+__all__ = [
+    "Origin",
+    "find",
+    "forget",
+    "latest",
+    "log_path",
+    "logged",
+    "pulled_path",
+    "remember",
+]
 
 _TASKS_AT_MOST = 1000  # older entries are dropped
 _LOGS_AT_MOST = 50
@@ -36,7 +45,8 @@ class Origin:
     """How a task was created on this computer.
 
     `folder`: the current folder of whoever created it. `workdir` and `output`: where results
-    belong, as the user said it; `workdir` is absolute, or blank if the task has none.
+    belong, as the user said it; `workdir` is absolute, or blank if the task has none. `machine`:
+    the machine type that was asked for.
     """
 
     id: str
@@ -46,6 +56,7 @@ class Origin:
     output: str
     exclude: tuple[str, ...]
     created: str
+    machine: str = ""
 
 
 def remember(origin: Origin) -> None:
@@ -91,6 +102,16 @@ def pulled_path(id: TaskId | str) -> Path:
 def log_path(id: TaskId | str) -> Path:
     """Where the log of a task goes when the task is deleted."""
     return state_home() / "sojourn" / "logs" / f"{id}.log"
+
+
+def logged() -> list[TaskId]:
+    """The tasks whose logs were saved when they were deleted."""
+    found = []
+    with suppress(OSError):
+        for path in sorted(log_path("").parent.iterdir()):
+            with suppress(InvalidInput):
+                found.append(TaskId.parse(path.name.removesuffix(".log")))
+    return found
 
 
 def _tasks() -> Path:

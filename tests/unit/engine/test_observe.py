@@ -31,7 +31,7 @@ class _Quiet:
     def watch(self, ctx: Context) -> None:
         return None
 
-    def logs(self, ctx: Context, cursor: object) -> list[Any]:
+    def logs(self, ctx: Context, cursor: object, part: object) -> list[Any]:
         return []
 
 
@@ -49,7 +49,7 @@ def _follow(monkeypatch: pytest.MonkeyPatch, *seen: Status) -> NotFound:
 
 def test_a_task_that_is_deleted_while_it_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     error = _follow(monkeypatch, _RUNNING, INCOMPLETE)
-    assert error.message == f"{TaskId.deterministic('x')} was deleted meanwhile"
+    assert error.message == f"Task {TaskId.deterministic('x')} was deleted by another command"
 
 
 def test_a_task_that_was_never_complete(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sojourn.cli.attached import see_through
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
-from sojourn.core.errors import NotFound, SojournError
-from sojourn.core.status import State
+from sojourn.core.errors import SojournError
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
@@ -115,7 +115,7 @@ def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, kee
     codes = []
     while handles:
         try:
-            codes.append(_see_through(session, handles[0], keep))
+            codes.append(see_through(session, handles[0], keep))
         except SojournError as error:
             error.hint = _with_started(error.hint, handles[1:])
             raise
@@ -127,41 +127,3 @@ def _with_started(hint: str, handles: list[Handle]) -> str:
     """Those of a file's tasks that go on are not forgotten when another one fails."""
     ids = " ".join(handle.id for handle in handles)
     return f"{hint}\nStarted as well, and going on: {ids}".strip() if handles else hint
-
-
-def _see_through(session: Session, handle: Handle, keep: bool) -> int:
-    from sojourn.cli.following import exit_code, followed
-
-    followed(session, handle)
-    now = handle.status()
-    code = exit_code(now)
-    if now.state is State.STOPPED:
-        session.ctx.note(f"Resume it with: sojourn start {handle.id}")
-    elif handle.lost_some():
-        session.ctx.warn(
-            f"Kept, because some of its output could not be stored. "
-            f"See more with: sojourn status {handle.id}\n"
-            f"The rest comes home now, and again with: sojourn pull {handle.id}\n"
-            f"Remove it with: sojourn delete {handle.id}"
-        )
-        handle.pull()
-        return code or 1
-    elif keep:
-        handle.pull()
-        session.ctx.note(f"Kept; remove it with: sojourn delete {handle.id}")
-    elif now.state is State.SUCCEEDED and handle.left_nothing():
-        session.ctx.warn(
-            f"Kept, because there is nothing in its output. See what it wrote with: "
-            f"sojourn pull {handle.id} --output . --into FOLDER\n"
-            f"Remove it with: sojourn delete {handle.id}"
-        )
-    else:
-        _delete(session, handle)
-    return code
-
-
-def _delete(session: Session, handle: Handle) -> None:
-    try:
-        handle.delete()
-    except NotFound:
-        session.ctx.note("Somebody else has brought its results home and deleted it")
