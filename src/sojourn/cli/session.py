@@ -77,7 +77,8 @@ def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
     finally:
         session.renderer.close()
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # Whoever pressed Ctrl-C once more must not cut off the last words.
+            signal.signal(number, signal.SIG_IGN if session.interrupts else handler)
 
 
 def told(error: OSError | SojournError) -> SojournError:
