@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import clouds, engine
-from sojourn.core.clock import utc
 from sojourn.core.context import Context
 from sojourn.core.environment import not_here, resolve_environment
 from sojourn.core.errors import (
@@ -133,6 +132,8 @@ class Handle:
 
         `tail`: the last so many lines of what there is. `since`: no lines from before.
         """
+        from sojourn.core.clock import utc  # most commands have no time to look at
+
         reading = engine.observe.follow if follow else engine.observe.logs
         part = LogPart(rank, attempt, tail, utc(since) if since else "")
         yield from reading(self._ctx, self._cloud, self._id, part)

@@ -10,16 +10,28 @@ from __future__ import annotations
 
 __all__ = ["escaped", "escaped_lines"]
 
-_SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
-_CONTROLS = {chr(code): rf"\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
-# Bytes of a name that are no text, and would be control characters of a terminal with 8 bits.
-_BYTES = {chr(0xDC00 + code): rf"\x{code:02x}" for code in range(0x80, 0xA0)}
+_SHORT = {9: r"\t", 10: r"\n", 13: r"\r"}
 # What turns the order of the characters after it round, and other ends of lines.
-_DIRECTIONS = {
-    chr(code): rf"\u{code:04x}"
-    for code in (0x061C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F))
-} | {chr(code): rf"\u{code:04x}" for code in range(0x2066, 0x206A)}
-_TABLE = str.maketrans(_CONTROLS | _BYTES | _DIRECTIONS | _SHORT)
+_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+
+
+class _Table(dict[int, str]):
+    """What `str.translate` needs, made as it is needed: most texts are printable."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = _SHORT.get(code) or _named(code)
+        return self[code]
+
+
+def _named(code: int) -> str:
+    if 0xDC80 <= code < 0xDCA0:  # a byte of a name that is no text, and a control of some terminals
+        code -= 0xDC00
+    if code < 0x20 or 0x7F <= code < 0xA0:
+        return rf"\x{code:02x}"
+    return rf"\u{code:04x}" if code in _DIRECTIONS else chr(code)
+
+
+_TABLE = _Table()
 
 
 def escaped(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,11 +15,13 @@ from sojourn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sojourn.core.context import Context
     from sojourn.core.errors import SojournError
     from sojourn.core.status import State
 
 __all__ = ["all_options", "all_tasks"]
 
+_LOOK_EVERY = 0.2  # seconds
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -57,10 +60,18 @@ def all_tasks(
                 raise InvalidInput("all", "requires --yes when there is no terminal to ask on")
             for line in task_table([task_columns(*each) for each in found]):
                 session.ctx.note(line)
-    # Outside of the session: its Ctrl-C would wait for an answer.
-    if found and not yes and not click.confirm(question.format(_tasks(len(found))), err=True):
-        raise click.exceptions.Exit(1)
+            if not _confirmed(session.ctx, question.format(_tasks(len(found)))):
+                session.ctx.note("Cancelled")
+                raise click.exceptions.Exit(1)
     return [handle.id for handle, _ in found], not missed
+
+
+def _confirmed(ctx: Context, question: str) -> bool:
+    """Whether the answer is yes. Looks for Ctrl-C while it waits, which `input` may miss."""
+    click.echo(f"{question} [y/N] ", nl=False, err=True)
+    while not select.select([sys.stdin], [], [], _LOOK_EVERY)[0]:
+        ctx.check()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _tasks(count: int) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["WHOLE", "LogPart"]
 
 
-@dataclass(frozen=True)
-class LogPart:
+class LogPart(NamedTuple):
     """Some of the lines of a task's logs: all of them, unless a field says otherwise.
 
     `tail`: the last so many of those there are by now. `since`: those of this time or later, in

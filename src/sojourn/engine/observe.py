@@ -26,7 +26,9 @@ _WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for t
 # Seconds for a machine to go that has nothing to do any more. One that may not even leave its group
 # stays for longer; deleting the task takes it away.
 _GO_WITHIN = 60.0
-# Seconds in which a task that was stopped may turn out to be deleted: deleting begins with that.
+# Looks, and seconds at least, in which a task whose machines were stopped may turn out to be
+# deleted: deleting begins with that.
+_STOPPED_FOR_LOOKS = 3
 _STOPPED_FOR = 3.0
 _FAR = re.compile(r"[\d.,]+ of [\d.,]+ ?\w*")  # how far something is, in a reason
 _WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
@@ -124,6 +126,7 @@ class _Follower:
         self._watched = float("-inf")
         self._warned = False
         self._ended: float | None = None
+        self._gone: float | None = None
         self._seen: Status | None = None
         self._attempts: dict[int, int] = {}
         self.over = False
@@ -148,12 +151,12 @@ class _Follower:
             )
         over = now.state.ended and self._are_gone(ctx, now.state)
         if not now.state.ended:
-            self._ended = None
+            self._ended = self._gone = None
         # Read after the state: a machine writes the last of its log before it reports.
         for line in self._data.logs(ctx, self._cursor, self._part):
             self._announce(ctx, line.rank, line.attempt)
             yield line
-        self._part = replace(self._part, tail=None, since="")  # new lines are all meant
+        self._part = self._part._replace(tail=None, since="")  # new lines are all meant
         self._tell(ctx, now)
         self.over = over
 
@@ -168,12 +171,16 @@ class _Follower:
 
     def _are_gone(self, ctx: Context, state: State) -> bool:
         """Whether the machines of a task that has ended are, or take too long to go."""
-        self._ended = self._ended or time.monotonic()
+        now = time.monotonic()
+        self._ended = self._ended or now
         fleet = self._cloud.scaler(self._id).fleet(ctx)
-        past = time.monotonic() - self._ended
-        if state is State.STOPPED and self._seen is not None and past < _STOPPED_FOR:
+        if now - self._ended <= _GO_WITHIN and fleet is not None and fleet.machines:
             return False
-        return past > _GO_WITHIN or fleet is None or not fleet.machines
+        self._gone = self._gone or now
+        if state is not State.STOPPED or self._seen is None:
+            return True
+        patience = max(_STOPPED_FOR, _STOPPED_FOR_LOOKS * self._cloud.features.poll)
+        return now - self._gone >= patience
 
     def _tell(self, ctx: Context, now: Status) -> None:
         seen, self._seen = self._seen, now

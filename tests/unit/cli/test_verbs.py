@@ -194,10 +194,10 @@ def test_gc(shell: Shell) -> None:
     until(lambda: shell.state(ended) == "succeeded")
     result = shell("gc")
     assert result.stdout == f"{ended}  it has ended: succeeded\n"
-    assert result.stderr == "Remove them with: sojourn gc --yes\n"
-    assert shell.ok("gc", "--yes") == f"Removed {ended}  it has ended: succeeded\n"
+    assert result.stderr == "Run `sojourn gc --yes` to delete them.\n"
+    assert shell.ok("gc", "--yes") == f"Deleted {ended}  it has ended: succeeded\n"
     assert shell.tasks() == [running]
-    assert "There is nothing to remove." in shell("gc").stderr
+    assert "Nothing to delete." in shell("gc").stderr
 
 
 def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> None:
@@ -211,8 +211,8 @@ def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> N
     for _ in range(2):
         kept = shell("gc", "--yes")
         assert kept.returncode == 1
-        assert f"Kept {task}  it has ended: succeeded: workdir: there is none" in kept.stdout
-        assert f"sojourn delete {task} --into FOLDER\n" in kept.stdout
+        assert f"Kept {task}  it has ended: succeeded: workdir: not set" in kept.stdout
+        assert f"sojourn delete {task} --into FOLDER` to choose one\n" in kept.stdout
     assert shell.tasks() == [task]
     assert (shell.cwd / "notes").read_text() == "of the user\n"
     shell.ok("delete", task, "--into", "folder")

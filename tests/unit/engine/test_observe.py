@@ -38,12 +38,12 @@ class _Quiet:
 _RUNNING = Status(State.RUNNING, "", None, (RankStatus(0, State.RUNNING),))
 
 
-def _follow(monkeypatch: pytest.MonkeyPatch, *seen: Status) -> NotFound:
+def _follow(monkeypatch: pytest.MonkeyPatch, *seen: Status, ctx: Context | None = None) -> NotFound:
     states = iter(seen)
     monkeypatch.setattr(observe, "status", lambda *_: next(states))
     cloud: Any = _Quiet()
     with pytest.raises(NotFound) as caught:
-        list(observe.follow(Context(), cloud, TaskId.deterministic("x")))
+        list(observe.follow(ctx or Context(), cloud, TaskId.deterministic("x")))
     return caught.value
 
 
@@ -54,3 +54,23 @@ def test_a_task_that_is_deleted_while_it_is_followed(monkeypatch: pytest.MonkeyP
 
 def test_a_task_that_was_never_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "its creation was not completed" in _follow(monkeypatch, INCOMPLETE).message
+
+
+def _provisioning(reason: str) -> Status:
+    return Status(State.PROVISIONING, reason, None, (RankStatus(0, State.PROVISIONING),))
+
+
+def test_how_far_a_transfer_is_is_not_told_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = [
+        _provisioning("restoring the workdir: 0.1 of 3.4 GiB"),
+        _provisioning("restoring the workdir: 1.2 of 3.4 GiB"),
+        _provisioning("restoring the workdir: 3.4 of 3.4 GiB"),
+        _provisioning("the machine is starting"),
+        _RUNNING,
+        INCOMPLETE,
+    ]
+    told: list[Any] = []
+    _follow(monkeypatch, *seen, ctx=Context(told.append))
+    assert [event.reason for event in told] == [seen[0].reason, seen[3].reason, ""]
