@@ -134,6 +134,8 @@ class Handle:
         """
         from sojourn.core.clock import utc  # most commands have no time to look at
 
+        if tail is not None and tail < 0:
+            raise InvalidInput("tail", f"must be at least 0, got {tail}")
         reading = engine.observe.follow if follow else engine.observe.logs
         part = LogPart(rank, attempt, tail, utc(since) if since else "")
         yield from reading(self._ctx, self._cloud, self._id, part)

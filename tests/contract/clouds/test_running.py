@@ -10,6 +10,7 @@ import pytest
 
 import sojourn
 from sojourn import State
+from sojourn.core.errors import InvalidInput
 from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
@@ -238,6 +239,8 @@ def test_the_end_of_a_log(lab: Lab) -> None:
     late = datetime.fromisoformat(lines[-1].time.replace("Z", "+00:00"))
     assert [line.text for line in handle.logs(since=late)] == ["late"]
     assert list(handle.logs(since=before)) == lines
+    with pytest.raises(InvalidInput, match="tail: must be at least 0, got -1"):
+        list(handle.logs(tail=-1))
     assert list(handle.logs(since=late + timedelta(seconds=1))) == []
     assert [line.text for line in handle.logs(since=before, tail=1)] == ["late"]
     handle.delete()
