@@ -25,12 +25,16 @@ from sojourn.core.errors import (
 )
 from sojourn.core.events import CloudEvent, Event, LogLine
 from sojourn.core.ids import TaskId, normalise
+from sojourn.core.logpart import LogPart
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from sojourn.core.interfaces import ChangedFile, Cloud, Ignore, KeyPair, Machine
     from sojourn.core.report import Report
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
+    from sojourn.engine.ledger import Origin
 
 __all__ = [
     "Handle",
@@ -43,6 +47,7 @@ __all__ = [
     "list_tasks",
     "overview",
     "run",
+    "saved_log",
 ]
 
 OnEvent = Callable[[Event], None]
@@ -114,14 +119,34 @@ class Handle:
         """How each attempt that is over ended."""
         return self._cloud.data(self._id).reports(self._ctx)
 
+    def origin(self) -> Origin | None:
+        """How this computer created it; None if it did not, or has forgotten."""
+        return engine.ledger.find(self._id)
+
+    def created(self) -> str:
+        """When it was created, in UTC; empty if nobody knows."""
+        return self._cloud.data(self._id).created(self._ctx)
+
     def logs(
-        self, *, follow: bool = False, rank: int | None = None, attempt: int | None = None
+        self,
+        *,
+        follow: bool = False,
+        rank: int | None = None,
+        attempt: int | None = None,
+        tail: int | None = None,
+        since: datetime | None = None,
     ) -> Iterator[LogLine]:
-        """What was printed; with `follow`, goes on until the task has ended."""
+        """What was printed; with `follow`, goes on until the task has ended.
+
+        `tail`: the last so many lines of what there is. `since`: no lines from before.
+        """
+        from sojourn.core.clock import utc  # most commands have no time to look at
+
+        if tail is not None and tail < 0:
+            raise InvalidInput("tail", f"must be at least 0, got {tail}")
         reading = engine.observe.follow if follow else engine.observe.logs
-        for line in reading(self._ctx, self._cloud, self._id):
-            if rank in (None, line.rank) and attempt in (None, line.attempt):
-                yield line
+        part = LogPart(rank, attempt, tail, utc(since) if since else "")
+        yield from reading(self._ctx, self._cloud, self._id, part)
 
     def wait(self) -> Result:
         """Wait until it has ended."""
@@ -199,9 +224,14 @@ class Handle:
             force=force,
         )
 
-    def conclude(self, *, keep: bool = False, keep_failed: bool = False) -> Result:
-        """Bring the output home and delete it, unless there is a reason to keep it: see `run`."""
-        now = self.status()
+    def conclude(
+        self, status: Status | None = None, *, keep: bool = False, keep_failed: bool = False
+    ) -> Result:
+        """Bring the output home and delete it, unless there is a reason to keep it: see `run`.
+
+        `status`: as it was seen last. A task that is gone raises NotFound.
+        """
+        now = status or self.status()
         kept = engine.removal.conclude(
             self._ctx,
             self._cloud,
@@ -294,14 +324,32 @@ def get(
     if not found:
         raise _missing(id, missed)
     _warn_of(ctx, missed)
-    name = normalise(id.removeprefix("tpi-"))
-    named = [handle for handle in found if handle._id.name == name]
+    meant = _only(id, [handle._id for handle in found])
+    return next(handle for handle in found if handle._id == meant)
+
+
+def _only(text: str, found: Sequence[TaskId]) -> TaskId:
+    """The one of these tasks that somebody means who typed this; a whole name wins."""
+    name = normalise(text.removeprefix("tpi-"))
+    named = [id for id in found if id.name == name]  # noqa: A001
     if len(named) == 1:
         return named[0]
     if len(found) > 1:
-        names = ", ".join(handle.id for handle in found)
-        raise InvalidInput("id", f"{id!r} could be any of: {names}; give more of it")
+        names = ", ".join(map(str, found))
+        raise InvalidInput("id", f"{text!r} could be any of: {names}; give more of it")
     return found[0]
+
+
+def saved_log(id: str) -> tuple[str, Path] | None:
+    """The id and the saved log of a task that was deleted; None if there is none.
+
+    `id` may be shortened while it is unique among these.
+    """
+    found = [] if _all_begin_with(id) else [i for i in engine.ledger.logged() if _means(id, i)]
+    if not found:
+        return None
+    meant = _only(id, found)
+    return str(meant), engine.ledger.log_path(meant)
 
 
 def latest(

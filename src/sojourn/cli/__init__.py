@@ -20,22 +20,24 @@ __all__ = ["main"]
 
 # name -> (module below `commands`, what `--help` says), in the order in which `--help` lists them
 _COMMANDS = {
-    "run": ("run", "Run a script on a machine, follow it, and bring its results home."),
-    "list": ("list", "List all tasks."),
+    "run": ("run", "Run a script on a machine, follow its log and download its results."),
+    "list": ("list", "List all tasks (aliases: ls, ps)."),
     "status": ("status", "Show the state of a task."),
-    "logs": ("logs", "Show what a task printed."),
-    "pull": ("pull", "Bring the results of a task home; at any time."),
-    "stop": ("stop", "Take the machines of a task away; `start` resumes it."),
-    "start": ("start", "Resume a task that was stopped."),
+    "logs": ("logs", "Show the log of a task."),
+    "attach": ("attach", "Follow a task to its end, as `run` does."),
+    "pull": ("pull", "Download the results of a task, at any time."),
+    "stop": ("stop", "Stop the machines of a task; `start` resumes it."),
+    "start": ("start", "Resume a stopped task."),
     "interrupt": ("interrupt", "Take a machine away, as a spot market does."),
-    "delete": ("delete", "Bring results home and remove all that was made for a task."),
-    "gc": ("gc", "Show, and remove, what finished or broken-off tasks left."),
+    "delete": ("delete", "Download results and delete a task (alias: rm)."),
+    "gc": ("gc", "Show or delete what finished and incomplete tasks left behind."),
     "doctor": ("doctor", "Show what is installed, found and working."),
     "terraform": ("terraform", "Install the provider for Terraform and OpenTofu, or remove it."),
     "completion": ("completion", "Print the completion script for a shell."),
     "create": ("run", "The same as `run --detach`."),
     "read": ("read", "Show the log and the state of a task, or follow its log."),
 }
+_ALIASES = {"ls": "list", "ps": "list", "rm": "delete"}
 
 
 class _Lazy(click.Group):
@@ -45,6 +47,7 @@ class _Lazy(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        name = _ALIASES.get(name, name)
         if name not in _COMMANDS:
             return None
         module = import_module(f"sojourn.cli.commands.{_COMMANDS[name][0]}")
@@ -55,12 +58,14 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in _COMMANDS and not name.startswith("-"):
+        if name not in _COMMANDS and name not in _ALIASES and not name.startswith("-"):
             import difflib
 
             near = difflib.get_close_matches(name, _COMMANDS, n=1)
-            suggestion = f" Did you mean {near[0]!r}?" if near else " See: sojourn --help"
-            ctx.fail(f"There is no command {name!r}.{suggestion}")
+            suggestion = (
+                f"Did you mean {near[0]!r}?" if near else "Run `sojourn --help` for a list."
+            )
+            ctx.fail(f"unknown command {name!r}. {suggestion}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -103,7 +108,9 @@ def _called() -> int:
     except click.Abort:
         code = 130
     except click.ClickException as error:
-        error.show()
+        from sojourn.cli.render import show_misuse
+
+        show_misuse(error)
         code = error.exit_code
     except SojournError as error:
         from sojourn.cli.render import show_error

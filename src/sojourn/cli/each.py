@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
+from sojourn.cli.chosen import chosen
 from sojourn.cli.render import Unwritable, error_code, error_row, show_error
 from sojourn.cli.session import opened, told
 from sojourn.core.errors import Cancelled, SojournError
 from sojourn.core.events import StatusChanged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from sojourn.api import Handle
     from sojourn.cli.session import Session
@@ -20,18 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["to_each", "with_state"]
 
 
-def to_each(ids: tuple[str, ...], as_json: bool, verb: Callable[[Session, Handle], None]) -> None:
-    """Do it to each task: one that fails does not keep it from the others.
+def to_each(ids: Sequence[str], as_json: bool, verb: Callable[[Session, Handle], None]) -> int:
+    """Do it to each task, without ids to the last one of this folder; returns the exit code.
 
-    What is not there is refused before anything is done. The exit code is that of the first error.
+    One that fails does not keep it from the others. What is not there is refused before anything
+    is done. The exit code is that of the first error.
     """
     with opened(as_json=as_json) as session:
         handles = _resolved(session, ids)
         if len(handles) == 1:
             verb(session, handles[0])
-            return
+            return 0
         codes = [_attempted(session, handle, as_json, verb) for handle in handles]
-        raise click.exceptions.Exit(next((code for code in codes if code), 0))
+        return next((code for code in codes if code), 0)
 
 
 def with_state(verb: Callable[[Handle], None]) -> Callable[[Session, Handle], None]:
@@ -45,11 +45,10 @@ def with_state(verb: Callable[[Handle], None]) -> Callable[[Session, Handle], No
     return done
 
 
-def _resolved(session: Session, ids: Iterable[str]) -> list[Handle]:
+def _resolved(session: Session, ids: Sequence[str]) -> list[Handle]:
     """The tasks, each once, however often and by whichever beginning it is named."""
-    from sojourn import api
-
-    found = [api.get(id, ctx=session.ctx) for id in ids]  # noqa: A001
+    wanted: Sequence[str | None] = ids or [None]
+    found = [chosen(session, id) for id in wanted]  # noqa: A001
     return list({handle.id: handle for handle in found}.values())
 
 

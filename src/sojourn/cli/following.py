@@ -3,48 +3,79 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from sojourn.cli.render import INTERRUPTED, Unwritable
-from sojourn.core.errors import AuthError, Cancelled, Transient
+from sojourn.core.errors import AuthError, Cancelled, NotFound, Transient
 from sojourn.core.status import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sojourn.api import Handle
     from sojourn.cli.session import Session
     from sojourn.core.status import Status
 
-__all__ = ["exit_code", "followed"]
+__all__ = ["attended", "exit_code", "looked_at"]
 
 _SECOND_CHANCE = 3.0  # seconds in which a second Ctrl-C stops the task
 _TIMED_OUT = 124  # as timeout(1) has it
 
 
-def followed(
-    session: Session, handle: Handle, rank: int | None = None, attempt: int | None = None
-) -> None:
-    """Show the log until the task has ended; Ctrl-C detaches, a second one stops the task."""
+def looked_at(session: Session, handle: Handle, **part: Any) -> Status:
+    """Show the log until the task has ended; its state then. Ctrl-C ends this, never the task."""
+    back = f"Run `sojourn logs {handle.id} --follow` to follow it again."
     try:
-        for line in handle.logs(follow=True, rank=rank, attempt=attempt):
-            session.renderer(line)
+        with _leaving(session, back):
+            return _followed(session, handle, **part)
+    except Cancelled:
+        raise Cancelled(
+            f"Stopped following; the task keeps running. Run `sojourn stop {handle.id}` to stop it."
+        ) from None
+
+
+def attended(session: Session, handle: Handle) -> Status:
+    """The same for whoever started the task: Ctrl-C detaches, and a second one stops the task."""
+    try:
+        with _leaving(session, _way_back(handle)):
+            return _followed(session, handle)
     except Cancelled:
         if not session.terminated:
             _detached(session, handle)
-        raise Cancelled("Detached; the task goes on", hint=_way_back(handle)) from None
+        raise Cancelled("Detached; the task keeps running", hint=_way_back(handle)) from None
+
+
+def _followed(session: Session, handle: Handle, **part: Any) -> Status:
+    from sojourn.engine.observe import deleted
+
+    for line in handle.logs(follow=True, **part):
+        session.renderer(line)
+    try:
+        return handle.status()
+    except NotFound as error:
+        raise deleted(handle.id) from error
+
+
+@contextmanager
+def _leaving(session: Session, back: str) -> Iterator[None]:
+    """Whoever cannot follow any more learns that the task does not mind."""
+    try:
+        yield
     except (AuthError, Transient, Unwritable) as error:
-        error.hint = f"{error.hint}\nThe task goes on. {_way_back(handle)}".strip()
+        error.hint = f"{error.hint}\nThe task keeps running. {back}".strip()
         raise
     except BrokenPipeError:
-        session.ctx.note(f"The output was closed; the task goes on. {_way_back(handle)}")
+        session.ctx.note(f"Standard output was closed; the task keeps running. {back}")
         raise
 
 
 def _way_back(handle: Handle) -> str:
-    """`run` would have brought the results home, and does so no more."""
+    """`run` would have downloaded the results, and does so no more."""
     return (
-        f"Come back with: sojourn logs {handle.id} --follow\n"
-        f"Bring its results home with: sojourn pull {handle.id}\n"
-        f"Or bring them home and remove the rest: sojourn delete {handle.id}"
+        f"Run `sojourn attach {handle.id}` to reattach and download the results at the end.\n"
+        f"Run `sojourn pull {handle.id}` to download the results so far.\n"
+        f"Run `sojourn delete {handle.id}` to stop it, download the results and delete it."
     )
 
 
@@ -52,7 +83,7 @@ def _detached(session: Session, handle: Handle) -> None:
     session.renderer.close()
     session.renew()
     session.ctx.note(
-        f"Detaching from {handle.id}, which goes on. "
+        f"Detaching from {handle.id}, which keeps running. "
         f"Press Ctrl-C again within {_SECOND_CHANCE:.0f} seconds to stop it."
     )
     give_up = time.monotonic() + _SECOND_CHANCE
@@ -65,9 +96,9 @@ def _detached(session: Session, handle: Handle) -> None:
             session.renew()
             _stop(session, handle)
             raise Cancelled(
-                "Stopped; what it did so far is kept",
-                hint=f"Resume it with: sojourn start {handle.id}\n"
-                f"Bring its results home and remove it with: sojourn delete {handle.id}",
+                "Stopped; its work so far is saved",
+                hint=f"Run `sojourn start {handle.id}` to resume it.\n"
+                f"Run `sojourn delete {handle.id}` to download its results and delete it.",
             )
 
 
@@ -78,7 +109,8 @@ def _stop(session: Session, handle: Handle) -> None:
         api.get(handle.id, ctx=session.ctx).stop()
     except Cancelled:
         raise Cancelled(
-            "Not waiting for it; it is being stopped", hint=f"See: sojourn status {handle.id}"
+            "Not waiting any longer; the task is still stopping",
+            hint=f"Run `sojourn status {handle.id}` to see its state.",
         ) from None
 
 

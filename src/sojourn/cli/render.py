@@ -2,15 +2,20 @@
 
 Results and logs go to standard output; what Sojourn tells of its own work goes to standard error.
 With --json everything goes to standard output, a JSON object a line.
+
+What Sojourn says is escaped where it is written, see `escape`: nothing in it does anything to a
+terminal but our own colours.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
+from sojourn.cli.escape import escaped, escaped_lines
 from sojourn.core.errors import (
     AuthError,
     Cancelled,
@@ -31,8 +36,9 @@ from sojourn.core.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from click import ClickException
     from tqdm import tqdm
 
 __all__ = [
@@ -43,6 +49,7 @@ __all__ = [
     "error_row",
     "make_renderer",
     "show_error",
+    "show_misuse",
     "show_unwritable",
 ]
 
@@ -58,8 +65,11 @@ class Renderer(Protocol):
     def __call__(self, event: Event) -> None:
         """Show an event."""
 
-    def result(self, row: Mapping[str, Any], text: str) -> None:
-        """Show a result: its data with --json, else the text."""
+    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
+        """Show a result: its data with --json, else the text, or its lines."""
+
+    def mark(self, text: str) -> None:
+        """Say something between two lines of a log; not with --json, whose rows tell it."""
 
     def close(self) -> None:
         """Finish what is being drawn."""
@@ -82,10 +92,13 @@ class JsonRenderer:
     def __call__(self, event: Event) -> None:
         self.result(event.to_dict(), "")
 
-    def result(self, row: Mapping[str, Any], text: str) -> None:
+    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
         import json  # loaded only when it is asked for
 
         _write(json.dumps(row) + "\n")
+
+    def mark(self, text: str) -> None:
+        pass
 
     def close(self) -> None:
         pass
@@ -133,14 +146,19 @@ class PlainRenderer:
         _write(head + line.text + ("" if line.partial else "\n"))
         self._open = whose if line.partial else None
 
-    def result(self, row: Mapping[str, Any], text: str) -> None:
+    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
+        lines = text.split("\n") if isinstance(text, str) else text
         if text:
-            _write(text + "\n")
+            _write("".join(f"{escaped(line)}\n" for line in lines))
 
-    def tell(self, text: str) -> None:
+    def mark(self, text: str) -> None:
+        dim = sys.stderr.isatty()
+        self.tell(_Coloured(text, "2") if dim else text)
+
+    def tell(self, *parts: str | _Coloured) -> None:
         if self._open is not None and _share_a_screen():
             self.end_line()
-        _say(text)
+        _say(*parts)
 
     def end_line(self) -> None:
         """End the line of the script that has no end yet."""
@@ -177,13 +195,13 @@ class TerminalRenderer(PlainRenderer):
             self._steps[event.step] = time.monotonic()
         elif isinstance(event, StepEnded):
             self._steps.pop(event.step, None)
-            self.tell(f"{event.step}: {_mark(event)} in {event.seconds:.1f} s")
+            self.tell(f"{event.step}: ", _mark(event), f" in {event.seconds:.1f} s")
         elif isinstance(event, StatusChanged):
-            self.tell(_coloured(state_line(event), _STATE_COLOURS.get(event.state, "33")))
+            self.tell(_Coloured(state_line(event), _STATE_COLOURS.get(event.state, "33")))
         elif isinstance(event, Note):
             self.tell(event.message)
 
-    def result(self, row: Mapping[str, Any], text: str) -> None:
+    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
         self._erase()
         super().result(row, text)
         self._draw()
@@ -205,7 +223,7 @@ class TerminalRenderer(PlainRenderer):
             self._bar = tqdm(
                 total=event.total if event.total >= 0 else None,
                 initial=event.done,
-                desc=event.step,
+                desc=escaped(event.step),
                 unit="B" if event.unit == "bytes" else event.unit,
                 unit_scale=True,
                 unit_divisor=1024,
@@ -221,7 +239,7 @@ class TerminalRenderer(PlainRenderer):
             self.end_line()
         self._drawn = True
         # What is wider than the screen goes on in the next line, and could not be erased.
-        _say(f"{next(reversed(self._steps))} ..."[: _columns() - 1], end="")
+        _print(escaped(f"{next(reversed(self._steps))} ...")[: _columns() - 1])
 
     def _erase(self) -> None:
         if self._bar is not None:
@@ -230,15 +248,22 @@ class TerminalRenderer(PlainRenderer):
         if self._drawn:
             self._drawn = False
             # The whole line, because a terminal adds ^C to what stands there.
-            _say(f"\r{' ' * (_columns() - 1)}\r", end="")
+            _print(f"\r{' ' * (_columns() - 1)}\r")
 
 
-def _mark(event: StepEnded) -> str:
+class _Coloured(NamedTuple):
+    """Text that a terminal shows in a colour."""
+
+    text: str
+    code: str
+
+
+def _mark(event: StepEnded) -> _Coloured:
     if not event.error:
-        return _coloured("done", "32")
+        return _Coloured("done", "32")
     if event.error.startswith(_CANCELLED):
-        return _coloured("cancelled", "33")
-    return _coloured("failed", "31")
+        return _Coloured("cancelled", "33")
+    return _Coloured("failed", "31")
 
 
 def state_line(event: StatusChanged) -> str:
@@ -249,9 +274,12 @@ def state_line(event: StatusChanged) -> str:
     return f"Task {event.state}{code}{reason}"
 
 
-def _coloured(text: str, code: str) -> str:
+def _shown(part: str | _Coloured) -> str:
+    if isinstance(part, str):
+        return escaped_lines(part)
+    text = escaped_lines(part.text)
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return text if plain else f"\033[{code}m{text}\033[0m"
+    return text if plain else f"\033[{part.code}m{text}\033[0m"
 
 
 class Unwritable(SojournError):
@@ -281,10 +309,15 @@ def show_unwritable(error: OSError) -> int:
     return show_error(_unwritable(error))
 
 
-def _say(text: str, end: str = "\n") -> None:
-    """Nobody has to listen to what Sojourn tells of its own work."""
+def _say(*parts: str | _Coloured) -> None:
+    """Tell something of Sojourn's own work."""
+    _print("".join(map(_shown, parts)) + "\n")
+
+
+def _print(text: str) -> None:
+    """Nobody has to listen to it."""
     try:
-        print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201
+        print(text, end="", file=sys.stderr, flush=True)  # noqa: T201
     except OSError:
         _silence(sys.stderr)
 
@@ -316,6 +349,13 @@ def show_error(error: SojournError) -> int:
     if error.hint:
         _say(error.hint.strip())
     return error_code(error)
+
+
+def show_misuse(error: ClickException) -> None:
+    """Tell what is wrong with the command line itself, which may repeat what was typed."""
+    text = io.StringIO()
+    error.show(file=text)
+    _print(escaped_lines(text.getvalue()))
 
 
 def error_row(error: SojournError) -> dict[str, Any]:

@@ -77,7 +77,8 @@ def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
     finally:
         session.renderer.close()
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # Whoever pressed Ctrl-C once more must not cut off the last words.
+            signal.signal(number, signal.SIG_IGN if session.interrupts else handler)
 
 
 def told(error: OSError | SojournError) -> SojournError:
@@ -85,7 +86,7 @@ def told(error: OSError | SojournError) -> SojournError:
     if isinstance(error, SojournError):
         return error
     if isinstance(error, FileNotFoundError) and not error.filename and _is_nowhere():
-        return SojournError("The current folder was deleted", hint="Change to another one: cd ...")
+        return SojournError("The current folder no longer exists", hint="Change to another folder.")
     where = f"{error.filename}: " if error.filename else ""
     return SojournError(f"{where}{error.strerror or error}")
 
@@ -104,7 +105,7 @@ def json_option(function: _Function) -> _Function:
         "--json",
         "as_json",
         is_flag=True,
-        help="Print JSON lines, see docs/reference.md.",
+        help="Print JSON lines; docs/reference.md documents them.",
     )(function)
 
 
@@ -116,13 +117,13 @@ def complete_id(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 
 def id_argument(function: _Function) -> _Function:
-    """Adds the argument ID."""
-    return click.argument("id", shell_complete=complete_id)(function)
+    """Adds the argument ID; None if it is not given, see `chosen`."""
+    return click.argument("id", required=False, shell_complete=complete_id)(function)
 
 
 def ids_argument(function: _Function) -> _Function:
-    """Adds the argument IDS: one or more."""
-    return click.argument("ids", nargs=-1, required=True, shell_complete=complete_id)(function)
+    """Adds the argument IDS: any number of them."""
+    return click.argument("ids", nargs=-1, shell_complete=complete_id)(function)
 
 
 def into_option(text: str) -> Callable[[_Function], _Function]:
@@ -133,11 +134,11 @@ def into_option(text: str) -> Callable[[_Function], _Function]:
 def check_into(into: str | None) -> None:
     """A variable that is empty by mistake must not mean the workdir."""
     if into == "":
-        raise InvalidInput("into", "is empty; give a folder")
+        raise InvalidInput("into", "must not be empty; name a folder")
 
 
 def output_option(function: _Function) -> _Function:
     """Adds --output."""
-    return click.option("--output", help="Another part of the workdir than the task's own output.")(
-        function
-    )
+    return click.option(
+        "--output", help="Download this part of the workdir instead of the output."
+    )(function)

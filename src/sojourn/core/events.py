@@ -101,13 +101,17 @@ class StatusChanged(Event):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogLine(Event):
-    """A line that a script printed; `partial` if its end has not been printed yet."""
+    """A line that a script printed; `partial` if its end has not been printed yet.
+
+    `id`: the task that it is of; empty within a store, which belongs to one task.
+    """
 
     rank: int
     attempt: int
     time: str
     text: str
     partial: bool = False
+    id: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

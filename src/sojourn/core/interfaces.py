@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from sojourn.core.logpart import WHOLE, LogPart
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
@@ -185,8 +187,11 @@ class Data(Protocol):
     def cursor(self) -> LogCursor:
         """A new cursor at the beginning of all logs."""
 
-    def logs(self, ctx: Context, cursor: LogCursor) -> Iterator[LogLine]:
-        """All lines after the cursor, in the order of their times; moves it. Absent: none."""
+    def logs(self, ctx: Context, cursor: LogCursor, part: LogPart = WHOLE) -> Iterator[LogLine]:
+        """The lines of a part after the cursor, in the order of their times; moves it.
+
+        Absent: none.
+        """
 
     def log_tail(self, ctx: Context, size: int) -> Iterator[LogLine]:
         """The last lines, of about this many bytes. Absent: none."""
@@ -199,6 +204,9 @@ class Data(Protocol):
 
     def reports(self, ctx: Context) -> list[Report]:
         """Of all attempts that are over, by rank and attempt. Absent: none."""
+
+    def created(self, ctx: Context) -> str:
+        """When it was first saved, in UTC. Absent, or not known: empty."""
 
     def idle(self, ctx: Context) -> float:
         """Seconds since anything was written. Absent: infinitely many."""

@@ -94,6 +94,7 @@ def _remember(launch: Launch) -> None:
             output=storage.output,
             exclude=storage.exclude,
             created=utc_now(),
+            machine=launch.task.machine,
         )
     )
 

@@ -27,7 +27,17 @@ if TYPE_CHECKING:
 
     from sojourn.core.events import LogLine
 
-__all__ = ["Origin", "find", "forget", "latest", "log_path", "pulled_path", "remember", "save_log"]
+__all__ = [
+    "Origin",
+    "find",
+    "forget",
+    "latest",
+    "log_path",
+    "logged",
+    "pulled_path",
+    "remember",
+    "save_log",
+]
 
 _TASKS_AT_MOST = 1000  # older entries are dropped
 _LOGS_AT_MOST = 50
@@ -38,7 +48,8 @@ class Origin:
     """How a task was created on this computer.
 
     `folder`: the current folder of whoever created it. `workdir` and `output`: where results
-    belong, as the user said it; `workdir` is absolute, or blank if the task has none.
+    belong, as the user said it; `workdir` is absolute, or blank if the task has none. `machine`:
+    the machine type that was asked for.
     """
 
     id: str
@@ -48,6 +59,7 @@ class Origin:
     output: str | None
     exclude: tuple[str, ...]
     created: str
+    machine: str = ""
 
 
 def remember(origin: Origin) -> None:
@@ -111,6 +123,16 @@ def save_log(id: TaskId | str, lines: Iterable[LogLine], *, whose: bool) -> Path
     for log in logs[:-_LOGS_AT_MOST]:
         log.unlink(missing_ok=True)
     return path
+
+
+def logged() -> list[TaskId]:
+    """The tasks whose logs were saved when they were deleted."""
+    found = []
+    with suppress(OSError):
+        for path in sorted(log_path("").parent.iterdir()):
+            with suppress(InvalidInput):
+                found.append(TaskId.parse(path.name.removesuffix(".log")))
+    return found
 
 
 def _tasks() -> Path:

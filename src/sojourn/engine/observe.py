@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
+from sojourn.core.logpart import WHOLE, LogPart
 from sojourn.core.status import INCOMPLETE, State, Status, task_status
 from sojourn.engine.lifecycle import exists
 
@@ -18,12 +20,17 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["follow", "is_complete", "logs", "overview", "status"]
+__all__ = ["deleted", "follow", "is_complete", "logs", "overview", "status"]
 
 _WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for thrice as long
 # Seconds for a machine to go that has nothing to do any more. One that may not even leave its group
 # stays for longer; deleting the task takes it away.
 _GO_WITHIN = 60.0
+# Looks, and seconds at least, in which a task whose machines were stopped may turn out to be
+# deleted: deleting begins with that.
+_STOPPED_FOR_LOOKS = 3
+_STOPPED_FOR = 3.0
+_FAR = re.compile(r"[\d.,]+ of [\d.,]+ ?\w*")  # how far something is, in a reason
 _WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
 
 
@@ -70,45 +77,56 @@ def overview(ctx: Context, cloud: Cloud) -> Iterator[tuple[TaskId, Status]]:
             yield id, Status(State.QUEUED, f"its state cannot be read: {error.message}", None, ())
 
 
-def logs(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
-    """All that was printed so far, in the order of its times."""
+def logs(ctx: Context, cloud: Cloud, id: TaskId, part: LogPart = WHOLE) -> Iterator[LogLine]:
+    """What was printed so far, in the order of its times."""
     data = cloud.data(id)
     data.load(ctx)
-    yield from data.logs(ctx, data.cursor())
+    for line in data.logs(ctx, data.cursor(), part):
+        yield replace(line, id=str(id))
 
 
-def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
-    """All lines, and then new ones as they are printed, until the task has ended.
+def follow(ctx: Context, cloud: Cloud, id: TaskId, part: LogPart = WHOLE) -> Iterator[LogLine]:
+    """The lines there are, and then new ones as they are printed, until the task has ended.
 
     Changes of its state are emitted as events.
     """
-    follower = _Follower(cloud, id)
+    follower = _Follower(cloud, id, part)
     told = False
     while not follower.over:
         try:
-            yield from follower.look(ctx)
+            for line in follower.look(ctx):
+                yield replace(line, id=str(id))
             if told:
-                ctx.note("It is back")
+                ctx.note("Connection restored")
                 told = False
         except Transient as error:
             if not told:
-                ctx.warn(f"{error.message}. The task goes on, and so does this once it is back")
+                ctx.warn(f"{error.message}. The task keeps running; retrying")
                 told = True
         if not follower.over:
             ctx.sleep(cloud.features.poll)
 
 
+def deleted(id: TaskId | str) -> NotFound:
+    """What whoever watched a task learns when somebody else deletes it."""
+    return NotFound(
+        f"Task {id} was deleted by another command", hint="Run `sojourn list` to see all tasks."
+    )
+
+
 class _Follower:
     """Somebody who looks at a task again and again, and what was seen so far."""
 
-    def __init__(self, cloud: Cloud, id: TaskId) -> None:
+    def __init__(self, cloud: Cloud, id: TaskId, part: LogPart) -> None:
         self._cloud = cloud
         self._id = id
+        self._part = part
         self._data = cloud.data(id)
         self._cursor = self._data.cursor()
         self._watched = float("-inf")
         self._warned = False
         self._ended: float | None = None
+        self._gone: float | None = None
         self._seen: Status | None = None
         self._attempts: dict[int, int] = {}
         self.over = False
@@ -123,24 +141,24 @@ class _Follower:
         except NotFound as error:
             if self._seen is None:
                 raise
-            raise self._deleted() from error
+            raise deleted(self._id) from error
         if not now.ranks and self._seen is not None:  # what was complete is so until it is deleted
-            raise self._deleted()
+            raise deleted(self._id)
         if not now.ranks:
             raise NotFound(
-                f"There is nothing to follow: {now.reason}", hint=f"sojourn delete {self._id}"
+                f"Task {self._id} has no log: {now.reason}",
+                hint=f"Run `sojourn delete {self._id}` to delete it.",
             )
-        over = now.state.ended and self._are_gone(ctx)
+        over = now.state.ended and self._are_gone(ctx, now.state)
+        if not now.state.ended:
+            self._ended = self._gone = None
         # Read after the state: a machine writes the last of its log before it reports.
-        for line in self._data.logs(ctx, self._cursor):
+        for line in self._data.logs(ctx, self._cursor, self._part):
             self._announce(ctx, line.rank, line.attempt)
             yield line
+        self._part = self._part._replace(tail=None, since="")  # new lines are all meant
         self._tell(ctx, now)
         self.over = over
-
-    def _deleted(self) -> NotFound:
-        hint = "`sojourn list` shows all there are."
-        return NotFound(f"{self._id} was deleted meanwhile", hint=hint)
 
     def _watch(self, ctx: Context) -> None:
         """Without it lines come later, but they come: one may read who must not write."""
@@ -151,16 +169,22 @@ class _Follower:
                 ctx.warn(f"New lines are shown some seconds late: {error.message}")
             self._warned = True
 
-    def _are_gone(self, ctx: Context) -> bool:
+    def _are_gone(self, ctx: Context, state: State) -> bool:
         """Whether the machines of a task that has ended are, or take too long to go."""
-        self._ended = self._ended or time.monotonic()
+        now = time.monotonic()
+        self._ended = self._ended or now
         fleet = self._cloud.scaler(self._id).fleet(ctx)
-        late = time.monotonic() - self._ended > _GO_WITHIN
-        return late or fleet is None or not fleet.machines
+        if now - self._ended <= _GO_WITHIN and fleet is not None and fleet.machines:
+            return False
+        self._gone = self._gone or now
+        if state is not State.STOPPED or self._seen is None:
+            return True
+        patience = max(_STOPPED_FOR, _STOPPED_FOR_LOOKS * self._cloud.features.poll)
+        return now - self._gone >= patience
 
     def _tell(self, ctx: Context, now: Status) -> None:
         seen, self._seen = self._seen, now
-        if seen is None or (now.state, now.reason) != (seen.state, seen.reason):
+        if seen is None or _in_short(now) != _in_short(seen):
             ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))
         for rank in now.ranks:
             self._announce(ctx, rank.rank, rank.attempt)
@@ -168,6 +192,11 @@ class _Follower:
     def _announce(self, ctx: Context, rank: int, attempt: int) -> None:
         """Tell of a new attempt, before the first of its lines."""
         before = self._attempts.get(rank, 0)
-        if 0 < before < attempt:
-            ctx.note(f"Another machine goes on with rank {rank}: attempt {attempt}")
+        if 0 < before < attempt and self._part.takes(rank, attempt):
+            ctx.note(f"Rank {rank} resumed on a new machine (attempt {attempt})")
         self._attempts[rank] = max(before, attempt)
+
+
+def _in_short(status: Status) -> tuple[State, str]:
+    """What is told when it changes; not how far a transfer is, which changes all the time."""
+    return status.state, _FAR.sub("", status.reason)

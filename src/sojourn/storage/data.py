@@ -6,14 +6,16 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from sojourn.core.clock import utc_now
+from sojourn.core.clock import utc, utc_now
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
+from sojourn.core.logpart import WHOLE, LogPart
 from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
 from sojourn.storage.changes import changed_files
 from sojourn.storage.lease import read_records, read_reports, store_clock
-from sojourn.storage.logs import Cursor, read_logs, read_tail
+from sojourn.storage.logs import Cursor
+from sojourn.storage.logtail import read_last, read_part
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
@@ -124,20 +126,20 @@ class StoreData:
     def cursor(self) -> Cursor:
         return Cursor()
 
-    def logs(self, ctx: Context, cursor: LogCursor) -> Iterator[LogLine]:
+    def logs(self, ctx: Context, cursor: LogCursor, part: LogPart = WHOLE) -> Iterator[LogLine]:
         assert isinstance(cursor, Cursor)  # noqa: S101 -- made by `cursor` above
         try:
             ranks = range(self._ranks(ctx))
         except NotFound:
             return
-        yield from read_logs(self._store, ranks, cursor)
+        yield from read_part(self._store, ranks, cursor, part)
 
     def log_tail(self, ctx: Context, size: int) -> Iterator[LogLine]:
         try:
             ranks = range(self._ranks(ctx))
         except NotFound:
             return
-        yield from read_tail(self._store, ranks, size)
+        yield from read_last(self._store, ranks, size)
 
     def watch(self, ctx: Context) -> None:
         self._store.put(layout.FOLLOW, utc_now().encode())
@@ -153,6 +155,13 @@ class StoreData:
             return read_reports(self._store)
         except NotFound:
             return []
+
+    def created(self, ctx: Context) -> str:
+        try:
+            marks = self._store.list(layout.CREATORS)
+        except NotFound:
+            return ""
+        return utc(min(mark.modified for mark in marks)) if marks else ""
 
     def idle(self, ctx: Context) -> float:
         try:

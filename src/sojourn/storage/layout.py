@@ -45,7 +45,7 @@ __all__ = [
     "numbers",
     "objects_prefix",
     "report_path",
-    "segment_attempt",
+    "segment_of",
     "segment_path",
     "snapshot_path",
     "snapshots_prefix",
@@ -65,7 +65,7 @@ MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, MACHINES)
 LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, WORKDIR, FOLLOW)
 
 _ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)
-_SEGMENT = re.compile(r"logs/\d{4}/(\d{6})/\d{8}", re.ASCII)
+_SEGMENT = re.compile(r"logs/(\d{4})/(\d{6})/\d{8}", re.ASCII)
 
 
 def attempt_path(rank: int, attempt: int) -> str:
@@ -94,10 +94,10 @@ def segment_path(rank: int, attempt: int, number: int) -> str:
     return f"{logs_prefix(rank)}/{attempt:06}/{number:08}"
 
 
-def segment_attempt(path: str) -> int | None:
-    """The attempt that a segment is of; None if it is no segment."""
+def segment_of(path: str) -> tuple[int, int] | None:
+    """The rank and the attempt that a segment is of; None if it is no segment."""
     found = _SEGMENT.fullmatch(path)
-    return int(found[1]) if found else None
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def machine_path(machine: str) -> str:

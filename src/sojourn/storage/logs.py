@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from sojourn.core.clock import utc_now
 from sojourn.core.errors import NotFound
 from sojourn.core.events import LogLine
+from sojourn.core.logpart import WHOLE, LogPart
 from sojourn.storage import layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sojourn.storage.store import Store
+    from sojourn.storage.store import ObjectInfo, Store
 
-__all__ = ["Cursor", "LogWriter", "read_logs", "read_tail"]
+__all__ = ["Cursor", "LogWriter", "is_segment", "read_logs", "read_segment"]
 
 _SEGMENT = 1 << 20  # a segment is written when it is this large, however young
 _BUFFER = 8 << 20  # the script waits when this much is not written yet
@@ -155,37 +156,41 @@ class Cursor:
         self.last: dict[int, str] = {}
 
 
-def read_logs(store: Store, ranks: range, cursor: Cursor) -> Iterator[LogLine]:
-    """All lines after the cursor, in the order of their times; moves the cursor."""
+def read_logs(
+    store: Store, ranks: range, cursor: Cursor, part: LogPart = WHOLE
+) -> Iterator[LogLine]:
+    """All lines after the cursor, in the order of their times; moves the cursor.
+
+    `part`: only those of its rank and attempt.
+    """
     return heapq.merge(
-        *(_read_rank(store, rank, cursor) for rank in ranks), key=lambda line: line.time
+        *(_read_rank(store, rank, cursor, part) for rank in ranks), key=lambda line: line.time
     )
 
 
-def read_tail(store: Store, ranks: range, size: int) -> Iterator[LogLine]:
-    """The last lines of each rank, in the order of their times; about `size` bytes of each."""
-    cursor = Cursor()
-    for rank in ranks:
-        left = size
-        for item in reversed(store.list(layout.logs_prefix(rank))):
-            left -= item.size
-            if left < 0:
-                cursor.last[rank] = item.path
-                break
-    return read_logs(store, ranks, cursor)
+def is_segment(item: ObjectInfo, part: LogPart) -> bool:
+    """Whether it is a segment of this part. A machine can write anything there."""
+    of = layout.segment_of(item.path)
+    return of is not None and item.size <= _LARGEST and part.takes(*of)
 
 
-def _read_rank(store: Store, rank: int, cursor: Cursor) -> Iterator[LogLine]:
+def _read_rank(store: Store, rank: int, cursor: Cursor, part: LogPart) -> Iterator[LogLine]:
+    if part.rank not in (None, rank):
+        return
     for item in store.list(layout.logs_prefix(rank), after=cursor.last.get(rank, "")):
-        attempt = layout.segment_attempt(item.path)
-        # A machine can write anything here: what is no segment of ours is passed over.
-        if attempt is not None and item.size <= _LARGEST:
+        if is_segment(item, part):
             try:
-                data = bytes(store.get(item.path))
+                lines = read_segment(store, item.path)
             except NotFound:
                 return  # the task is being deleted
-            yield from _lines(data, rank, attempt)
+            yield from lines
         cursor.last[rank] = item.path
+
+
+def read_segment(store: Store, path: str) -> Iterator[LogLine]:
+    """The lines of one segment. Absent: raises NotFound."""
+    rank, attempt, *_ = layout.numbers(path)
+    return _lines(bytes(store.get(path)), rank, attempt)
 
 
 def _lines(data: bytes, rank: int, attempt: int) -> Iterator[LogLine]:

@@ -12,8 +12,8 @@ import pytest
 import sojourn
 from sojourn import State, clouds
 from sojourn.core.context import Context
-from sojourn.core.errors import Cancelled, Conflict, Transient
-from sojourn.core.events import Note, StepStarted, Warned
+from sojourn.core.errors import Cancelled, Conflict, NotFound, Transient
+from sojourn.core.events import Note, StatusChanged, StepStarted, Warned
 from sojourn.core.ids import TaskId
 from tests.contract.clouds.faults import Faults, failing
 from tests.contract.clouds.lab import WAITING, Lab, log_of
@@ -206,4 +206,30 @@ def test_following_goes_on_after_an_outage(lab: Lab) -> None:
     assert faults.calls > 3
     assert len([event for event in told if isinstance(event, Warned)]) == 1
     assert len([event for event in told if isinstance(event, Note)]) == 1
+    handle.delete()
+
+
+def test_whoever_follows_a_task_learns_that_another_command_deleted_it(lab: Lab) -> None:
+    handle = lab.create(WAITING)
+    lines = sojourn.get(handle.id).logs(follow=True)
+    assert next(lines).text == "up"
+    with ThreadPoolExecutor(1) as pool:
+        rest = pool.submit(list, lines)
+        sojourn.get(handle.id).delete()
+        with pytest.raises(NotFound, match=f"Task {handle.id} was deleted by another command"):
+            rest.result()
+
+
+def test_whoever_follows_a_task_learns_that_another_command_stopped_it(lab: Lab) -> None:
+    handle = lab.create(WAITING)
+    follower = sojourn.get(handle.id, on_event=lab.events.append)
+    lines = follower.logs(follow=True)
+    assert next(lines).text == "up"
+    with ThreadPoolExecutor(1) as pool:
+        rest = pool.submit(list, lines)
+        sojourn.get(handle.id).stop()
+        assert rest.result() == []
+    assert [event.state for event in lab.events if isinstance(event, StatusChanged)][-1] == (
+        "stopped"
+    )
     handle.delete()

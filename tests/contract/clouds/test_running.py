@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 import sojourn
 from sojourn import State
+from sojourn.core.errors import InvalidInput
 from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
@@ -219,7 +222,39 @@ def test_logs_of_several_ranks_can_be_told_apart(lab: Lab) -> None:
     assert sorted(log_of(handle)) == ["hello from 0", "hello from 1"]
     assert log_of(handle, rank=1) == ["hello from 1"]
     assert log_of(handle, attempt=2) == []
+    assert log_of(handle, rank=1, tail=1) == ["hello from 1"]
+    assert len(log_of(handle, tail=1)) == 1
+    assert len(log_of(handle, tail=5)) == 2
+    assert {line.id for line in handle.logs()} == {handle.id}
     handle.delete()
+
+
+def test_the_end_of_a_log(lab: Lab) -> None:
+    before = datetime.now(timezone.utc) - timedelta(hours=1)
+    handle = lab.create("seq 1000; sleep 1.5; echo late")
+    handle.wait()
+    assert [line.text for line in handle.logs(follow=True, tail=2)] == ["1000", "late"]
+    assert log_of(handle, tail=3) == ["999", "1000", "late"]
+    lines = list(handle.logs())
+    late = datetime.fromisoformat(lines[-1].time.replace("Z", "+00:00"))
+    assert [line.text for line in handle.logs(since=late)] == ["late"]
+    assert list(handle.logs(since=before)) == lines
+    with pytest.raises(InvalidInput, match="tail: must be at least 0, got -1"):
+        list(handle.logs(tail=-1))
+    assert list(handle.logs(since=late + timedelta(seconds=1))) == []
+    assert [line.text for line in handle.logs(since=before, tail=1)] == ["late"]
+    handle.delete()
+
+
+def test_any_shell_knows_when_a_task_was_created(lab: Lab) -> None:
+    handle = lab.create("sleep 300")
+    created = handle.created()
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", created)
+    handle.stop()
+    handle.start()
+    assert sojourn.get(handle.id).created() == created
+    handle.delete()
+    assert handle.created() == ""
 
 
 def test_an_output_that_the_script_made_a_symlink_comes_home(lab: Lab) -> None:

@@ -56,7 +56,10 @@ class Terminal:
             assert text in self.shown or (going and time.monotonic() < give_up), self.shown
 
     def press_ctrl_c(self) -> None:
-        os.write(self._terminal, b"\x03")
+        self.type("\x03")
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
 
     def hang_up(self) -> None:
         """Close the window."""

@@ -93,8 +93,8 @@ def test_a_task_that_may_be_where_nobody_could_look_is_not_said_to_be_gone(
     assert "aws sso login" in done.stderr
     assert shell.rows("status", id)[0]["error"] == "AuthError"
     listed = shell("list")
-    assert "There are no tasks" not in listed.stderr
-    assert "No tasks were found where it was possible to look." in listed.stderr
+    assert "No tasks found." not in listed.stderr
+    assert "No tasks found in the clouds that could be reached." in listed.stderr
 
 
 def test_an_endpoint_that_is_none_is_told(shell: Shell) -> None:
@@ -140,4 +140,4 @@ def test_a_list_without_the_sdk_of_aws_is_of_the_other_clouds(shell: Shell) -> N
     shell.environment |= _KEYS
     done = _python(shell, _WITHOUT_BOTO, "list")
     assert (done.returncode, done.stdout.strip()) == (0, "")
-    assert "There are no tasks" in done.stderr
+    assert "No tasks found." in done.stderr

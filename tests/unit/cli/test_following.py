@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sojourn import api
-from sojourn.cli.following import exit_code, followed
+from sojourn.cli.following import attended, exit_code, looked_at
 from sojourn.cli.render import PlainRenderer
 from sojourn.cli.session import Session
 from sojourn.core.errors import AuthError, Cancelled, SojournError, Transient
@@ -33,7 +33,7 @@ def test_a_second_ctrl_c_right_after_the_first_counts(monkeypatch: pytest.Monkey
     session.on_signal(2, None)
     session.on_signal(2, None)
     with pytest.raises(Cancelled, match="Stopped"):
-        followed(session, handle)
+        attended(session, handle)
     assert handle.stopped == 1
 
 
@@ -44,8 +44,8 @@ def test_who_is_terminated_is_not_asked_to_press_anything(
     session = Session(PlainRenderer(ranks=False, timestamps=False))
     for _ in range(3):  # `timeout` sends it to the command and to its group
         session.on_signal(15, None)
-    with pytest.raises(Cancelled, match="Detached; the task goes on"):
-        followed(session, handle)
+    with pytest.raises(Cancelled, match="Detached; the task keeps running"):
+        attended(session, handle)
     assert "Press" not in capsys.readouterr().err
     assert handle.stopped == 0
 
@@ -55,8 +55,8 @@ def test_who_is_terminated_after_a_ctrl_c_does_not_stop_the_task() -> None:
     session = Session(PlainRenderer(ranks=False, timestamps=False))
     session.on_signal(2, None)
     session.on_signal(15, None)
-    with pytest.raises(Cancelled, match="Detached; the task goes on"):
-        followed(session, handle)
+    with pytest.raises(Cancelled, match="Detached; the task keeps running"):
+        attended(session, handle)
     assert handle.stopped == 0
 
 
@@ -70,12 +70,28 @@ def test_who_cannot_look_any_more_learns_how_to_come_back(kind: type[SojournErro
     handle: Any = LoggedOut()
     session = Session(PlainRenderer(ranks=False, timestamps=False))
     with pytest.raises(kind) as caught:
-        followed(session, handle)
+        attended(session, handle)
     assert caught.value.hint == (
-        "Log in.\nThe task goes on. Come back with: sojourn logs tpi-x --follow\n"
-        "Bring its results home with: sojourn pull tpi-x\n"
-        "Or bring them home and remove the rest: sojourn delete tpi-x"
+        "Log in.\nThe task keeps running. "
+        "Run `sojourn attach tpi-x` to reattach and download the results at the end.\n"
+        "Run `sojourn pull tpi-x` to download the results so far.\n"
+        "Run `sojourn delete tpi-x` to stop it, download the results and delete it."
     )
+    with pytest.raises(kind) as caught:
+        looked_at(session, handle)
+    assert caught.value.hint == (
+        "Log in.\nThe task keeps running. Run `sojourn logs tpi-x --follow` to follow it again."
+    )
+
+
+def test_ctrl_c_while_looking_stops_nothing() -> None:
+    handle: Any = _Handle()
+    session = Session(PlainRenderer(ranks=False, timestamps=False))
+    session.on_signal(2, None)
+    session.on_signal(2, None)
+    with pytest.raises(Cancelled, match="Stopped following; the task keeps running") as caught:
+        looked_at(session, handle)
+    assert (str(caught.value).count("\n"), handle.stopped) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,10 @@ def test_while_following(shell: Shell) -> None:
     terminal.press_ctrl_c()
     assert terminal.wait() == 130
     (task,) = shell.tasks()
-    assert f"Detaching from {task}, which goes on." in terminal.shown
-    assert f"Come back with: sojourn logs {task} --follow" in terminal.shown
-    assert f"Bring its results home with: sojourn pull {task}" in terminal.shown
-    assert f"remove the rest: sojourn delete {task}" in terminal.shown
+    assert f"Detaching from {task}, which keeps running." in terminal.shown
+    assert f"Run `sojourn attach {task}` to reattach" in terminal.shown
+    assert f"Run `sojourn pull {task}` to download" in terminal.shown
+    assert f"Run `sojourn delete {task}` to stop it" in terminal.shown
     assert shell.state(task) == "running"
     _finish(shell)
     back = shell("logs", "--follow", task)
@@ -58,7 +58,7 @@ def test_twice(shell: Shell) -> None:
     terminal.press_ctrl_c()
     assert terminal.wait() == 130
     (task,) = shell.tasks()
-    assert "Stopped; what it did so far is kept" in terminal.shown
+    assert "Stopped; its work so far is saved" in terminal.shown
     assert f"sojourn start {task}" in terminal.shown
     assert shell.state(task) == "stopped"
     assert shell.ok("pull", task) == "file\n"
@@ -70,10 +70,14 @@ def test_while_following_an_old_task(shell: Shell) -> None:
     logs = shell.background("logs", "--follow", task)
     assert logs.stdout
     assert logs.stdout.readline() == "started\n"
-    logs.send_signal(signal.SIGINT)
+    for _ in range(2):  # as somebody does who is used to pressing it twice
+        logs.send_signal(signal.SIGINT)
     _, err = logs.communicate(timeout=30)
     assert logs.returncode == 130
-    assert f"sojourn logs {task} --follow" in err
+    assert err.splitlines()[-1] == (
+        f"Stopped following; the task keeps running. Run `sojourn stop {task}` to stop it."
+    )
+    assert "Detach" not in err
     assert shell.state(task) == "running"
 
 
@@ -86,7 +90,7 @@ def test_terminated_while_following(shell: Shell) -> None:
     _, err = run.communicate(timeout=30)
     assert time.monotonic() - begin < 2.5
     assert run.returncode == 130
-    assert "Detached; the task goes on\n" in err
+    assert "Detached; the task keeps running\n" in err
     assert "Ctrl-C" not in err
     (task,) = shell.tasks()
     assert shell.state(task) == "running"

@@ -32,6 +32,7 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "time": _TEXT,
         "text": _TEXT,
         "partial": _BOOL,
+        "id": _TEXT,
     },
     # Results: what a command was called for.
     "created": {"id": _TEXT},  # run, create
@@ -43,6 +44,8 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "exit_code": _INT_OR_NULL,
         "counts": _MAP,
         "ranks": _LIST,
+        "created": _TEXT,  # empty: not known
+        "machine": _TEXT,
         "machines": _LIST,
         "events": _LIST,
     },
@@ -74,7 +77,7 @@ PARTS: dict[str, dict[str, tuple[type, ...]]] = {
         "reason": _TEXT,
         "machine": _TEXT,
     },
-    "machines": {"id": _TEXT, "address": _TEXT, "started": _TEXT},
+    "machines": {"id": _TEXT, "address": _TEXT, "started": _TEXT, "rank": _INT_OR_NULL},
     "events": {"type": _TEXT, "time": _TEXT, "code": _TEXT, "description": _TEXT},
     "problems": {"path": _TEXT, "message": _TEXT},
     "wrappers": {"tool": _TEXT, "path": _TEXT, "change": _TEXT},
@@ -145,9 +148,12 @@ def test_the_verbs_of_a_running_task(shell: Shell) -> None:
     (row,) = shell.rows("status", task)
     _check(row)
     assert row["counts"] == {"running": 1, "succeeded": 0, "failed": 0}
-    assert [machine["id"] for machine in row["machines"]] == [row["ranks"][0]["machine"]]
+    assert [(each["id"], each["rank"]) for each in row["machines"]] == [
+        (row["ranks"][0]["machine"], 0)
+    ]
     assert [event["code"] for event in row["events"]] == ["machine-started"]
     assert _types(shell.rows("logs", task)) == {"log-line"}
+    assert [row["id"] for row in shell.rows("logs", task)] == [task]
     assert _types(shell.rows("read", task)) == {"log-line", "task"}
 
     def pulled() -> list[str]:

@@ -376,7 +376,7 @@ def test_a_reader_who_has_enough(shell: Shell, as_json: bool) -> None:
         return
     assert first == "1\n"
     (task,) = shell.tasks()
-    assert f"Come back with: sojourn logs {task} --follow" in err
+    assert f"Run `sojourn attach {task}` to reattach" in err
     assert shell.state(task) == "running"
     (workdir,) = (shell.home / "cache").glob("sojourn/machines/*/*/workdir")
     (workdir / "enough").touch()

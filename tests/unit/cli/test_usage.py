@@ -46,7 +46,7 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
     result = shell(typed)
     assert result.returncode == 2
     assert result.stdout == ""
-    expected = f"Did you mean '{meant}'?" if meant else "See: sojourn --help"
+    expected = f"Did you mean '{meant}'?" if meant else "Run `sojourn --help` for a list."
     assert expected in result.stderr
     assert "Traceback" not in result.stderr
 
@@ -75,8 +75,8 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
         (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
         (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
-        (["pull", "--into", "", "any"], "into: is empty; give a folder"),
-        (["delete", "--into", "", "any"], "into: is empty; give a folder"),
+        (["pull", "--into", "", "any"], "into: must not be empty; name a folder"),
+        (["delete", "--into", "", "any"], "into: must not be empty; name a folder"),
     ],
 )
 def test_invalid_input(shell: Shell, args: list[str], words: str) -> None:
@@ -103,7 +103,6 @@ def test_all_problems_are_told_at_once(shell: Shell) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        ["status"],
         ["logs", "--no-such-option"],
         ["delete"],
         ["completion", "csh"],
@@ -156,7 +155,7 @@ def test_a_current_folder_that_was_deleted(shell: Shell) -> None:
         timeout=30,
     )
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == "Error: The current folder was deleted\nChange to another one: cd ...\n"
+    assert run.stderr == "Error: The current folder no longer exists\nChange to another folder.\n"
 
 
 @pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])

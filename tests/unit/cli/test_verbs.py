@@ -17,7 +17,7 @@ _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
 def test_no_tasks(shell: Shell) -> None:
     result = shell("list")
     assert (result.returncode, result.stdout) == (0, "")
-    assert result.stderr == "There are no tasks. Start one with: sojourn run\n"
+    assert result.stderr == "No tasks found. Run `sojourn run --help` to start one.\n"
     assert shell.rows("list") == []
 
 
@@ -53,13 +53,15 @@ def test_the_whole_name_wins(shell: Shell) -> None:
 def test_list_and_status(shell: Shell) -> None:
     task = shell.detached("exit 3")
     until(lambda: shell.state(task) == "failed")
-    row = shell.ok("list").split("  ")
-    assert [cell.strip() for cell in row] == [
-        *(task, "failed", "local"),
-        "the script ended with exit code 3",
-    ]
+    header, row = shell.ok("list").splitlines()
+    assert header.split() == ["ID", "STATE", "AGE", "CLOUD", "MACHINE", "REASON"]
+    shown, state, age, cloud, machine, reason = row.split(maxsplit=5)
+    assert (shown, state, cloud, machine) == (task, "failed", "local", "m")
+    assert (bool(re.fullmatch(r"\d+s", age)), reason) == (True, "the script ended with exit code 3")
+    assert shell.ok("list", "-q") == f"{task}\n"
     text = shell.ok("status", task)
     assert text.startswith(f"{task}  failed\n  the script ended with exit code 3\n")
+    assert re.search(r"^  cloud local, machine type m, created \d+s ago$", text, re.MULTILINE)
     assert "A machine was started" in text
     assert "A machine had done its work and ended" in text
 
@@ -93,11 +95,11 @@ def test_logs(shell: Shell) -> None:
         assert re.fullmatch(rf"{_TIME} \[\d\] rank \d attempt 2", line)
     refused = shell("logs", task, "--rank", "2")
     assert refused.returncode == 2
-    assert "rank: 2 is not one of 0 to 1" in refused.stderr
+    assert "rank: must be between 0 and 1, got 2" in refused.stderr
     for options in (["--attempt", "3"], ["--attempt", "0"], ["--follow", "--attempt", "9"]):
         refused = shell("logs", task, *options)
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert refused.stderr == f"Error: attempt: {options[-1]} is not one of 1 to 2\n"
+        assert refused.stderr == f"Error: attempt: must be between 1 and 2, got {options[-1]}\n"
     followed = shell("logs", "--follow", task)
     assert (followed.returncode, len(followed.stdout.splitlines())) == (0, 4)
 
@@ -152,7 +154,7 @@ def test_a_respawn_is_told(shell: Shell) -> None:
     shell.ok("interrupt", *shell.tasks())
     out, err = follow.communicate(timeout=30)
     assert (follow.returncode, out) == (0, "go\n")
-    assert err.count("Another machine goes on with rank 0: attempt 2") == 1
+    assert err.count("Rank 0 resumed on a new machine (attempt 2)") == 1
     assert "attempt 1" not in err
 
 
@@ -192,10 +194,10 @@ def test_gc(shell: Shell) -> None:
     until(lambda: shell.state(ended) == "succeeded")
     result = shell("gc")
     assert result.stdout == f"{ended}  it has ended: succeeded\n"
-    assert result.stderr == "Remove them with: sojourn gc --yes\n"
-    assert shell.ok("gc", "--yes") == f"Removed {ended}  it has ended: succeeded\n"
+    assert result.stderr == "Run `sojourn gc --yes` to delete them.\n"
+    assert shell.ok("gc", "--yes") == f"Deleted {ended}  it has ended: succeeded\n"
     assert shell.tasks() == [running]
-    assert "There is nothing to remove." in shell("gc").stderr
+    assert "Nothing to delete." in shell("gc").stderr
 
 
 def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> None:
@@ -209,8 +211,8 @@ def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> N
     for _ in range(2):
         kept = shell("gc", "--yes")
         assert kept.returncode == 1
-        assert f"Kept {task}  it has ended: succeeded: workdir: there is none" in kept.stdout
-        assert f"sojourn delete {task} --into FOLDER\n" in kept.stdout
+        assert f"Kept {task}  it has ended: succeeded: workdir: not set" in kept.stdout
+        assert f"sojourn delete {task} --into FOLDER` to choose one\n" in kept.stdout
     assert shell.tasks() == [task]
     assert (shell.cwd / "notes").read_text() == "of the user\n"
     shell.ok("delete", task, "--into", "folder")

@@ -38,7 +38,7 @@ EVENTS: list[tuple[Event, dict[str, Any]]] = [
         },
     ),
     (
-        LogLine(0, 1, "t", "text"),
+        LogLine(0, 1, "t", "text", id="tpi-x"),
         {
             "type": "log-line",
             "rank": 0,
@@ -46,6 +46,7 @@ EVENTS: list[tuple[Event, dict[str, Any]]] = [
             "time": "t",
             "text": "text",
             "partial": False,
+            "id": "tpi-x",
         },
     ),
     (

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sojourn import api
+from sojourn.core.errors import InvalidInput
 from sojourn.core.events import LogLine
 from sojourn.core.ids import TaskId
 from sojourn.engine import ledger
@@ -100,3 +102,41 @@ def test_a_saved_log_joins_the_pieces_of_a_line_and_tells_whose_it_is() -> None:
     ]
     path = ledger.save_log("x", lines, whose=True)
     assert path.read_bytes() == b"[0] ab\n[1] caf\xe9\n"
+
+
+def _save(name: str) -> TaskId:
+    made = TaskId.deterministic(name)
+    path = ledger.log_path(made)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{name}\n")
+    return made
+
+
+def test_an_entry_of_an_older_version_has_no_machine_type(tmp_path: Path) -> None:
+    entry = ledger.Origin(
+        str(TaskId.deterministic("x")), "local", str(tmp_path), "", "", (), "t", "xl"
+    )
+    ledger.remember(entry)
+    assert ledger.find(entry.id) == entry
+    path = tmp_path / "state/sojourn/tasks" / entry.id / "origin.json"
+    written = json.loads(path.read_text())
+    del written["machine"]
+    path.write_text(json.dumps(written))
+    found = ledger.find(entry.id)
+    assert found is not None
+    assert (found.cloud, found.machine) == ("local", "")
+
+
+def test_saved_logs() -> None:
+    assert ledger.logged() == []
+    assert api.saved_log("one") is None
+    one, two, longer = _save("one"), _save("two"), _save("one-more")
+    (ledger.log_path(one).parent / "notes.txt").write_text("")
+    assert set(ledger.logged()) == {one, two, longer}
+    assert api.saved_log("tw") == (str(two), ledger.log_path(two))
+    assert api.saved_log("one") == (str(one), ledger.log_path(one))  # the whole name wins
+    assert api.saved_log(str(longer)) == (str(longer), ledger.log_path(longer))
+    with pytest.raises(InvalidInput, match="could be any of"):
+        api.saved_log("on")
+    for text in ("", "tpi-", "tpi", "../x", "nope"):
+        assert api.saved_log(text) is None

@@ -31,26 +31,46 @@ class _Quiet:
     def watch(self, ctx: Context) -> None:
         return None
 
-    def logs(self, ctx: Context, cursor: object) -> list[Any]:
+    def logs(self, ctx: Context, cursor: object, part: object) -> list[Any]:
         return []
 
 
 _RUNNING = Status(State.RUNNING, "", None, (RankStatus(0, State.RUNNING),))
 
 
-def _follow(monkeypatch: pytest.MonkeyPatch, *seen: Status) -> NotFound:
+def _follow(monkeypatch: pytest.MonkeyPatch, *seen: Status, ctx: Context | None = None) -> NotFound:
     states = iter(seen)
     monkeypatch.setattr(observe, "status", lambda *_: next(states))
     cloud: Any = _Quiet()
     with pytest.raises(NotFound) as caught:
-        list(observe.follow(Context(), cloud, TaskId.deterministic("x")))
+        list(observe.follow(ctx or Context(), cloud, TaskId.deterministic("x")))
     return caught.value
 
 
 def test_a_task_that_is_deleted_while_it_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     error = _follow(monkeypatch, _RUNNING, INCOMPLETE)
-    assert error.message == f"{TaskId.deterministic('x')} was deleted meanwhile"
+    assert error.message == f"Task {TaskId.deterministic('x')} was deleted by another command"
 
 
 def test_a_task_that_was_never_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "its creation was not completed" in _follow(monkeypatch, INCOMPLETE).message
+
+
+def _provisioning(reason: str) -> Status:
+    return Status(State.PROVISIONING, reason, None, (RankStatus(0, State.PROVISIONING),))
+
+
+def test_how_far_a_transfer_is_is_not_told_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = [
+        _provisioning("restoring the workdir: 0.1 of 3.4 GiB"),
+        _provisioning("restoring the workdir: 1.2 of 3.4 GiB"),
+        _provisioning("restoring the workdir: 3.4 of 3.4 GiB"),
+        _provisioning("the machine is starting"),
+        _RUNNING,
+        INCOMPLETE,
+    ]
+    told: list[Any] = []
+    _follow(monkeypatch, *seen, ctx=Context(told.append))
+    assert [event.reason for event in told] == [seen[0].reason, seen[3].reason, ""]

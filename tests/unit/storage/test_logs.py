@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sojourn.core.errors import Transient
 from sojourn.core.events import LogLine
 from sojourn.storage import layout, logs
-from sojourn.storage.logs import Cursor, LogWriter, read_logs, read_tail
+from sojourn.storage.logs import Cursor, LogWriter, read_logs
+from sojourn.storage.logtail import read_last
 from sojourn.storage.store import Store
 from tests.support.faults import Fault, FaultyStore, WatchedStore, memory_store
 
@@ -385,5 +386,5 @@ def test_the_tail_reads_only_the_last_segments() -> None:
         writer.append(f"{number}\n".encode())
         writer.flush()
     size = store.list(layout.logs_prefix(0))[0].size
-    assert [line.text for line in read_tail(store, range(1), 2 * size)] == ["3", "4"]
-    assert [line.text for line in read_tail(store, range(2), 10**6)] == list("01234")
+    assert [line.text for line in read_last(store, range(1), 2 * size)] == ["3", "4"]
+    assert [line.text for line in read_last(store, range(2), 10**6)] == list("01234")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sojourn.cli.each import to_each
+from sojourn.cli.everything import all_options, all_tasks
 from sojourn.cli.session import (
     Session,
     check_into,
@@ -18,33 +19,42 @@ from sojourn.cli.session import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sojourn.api import Handle
 
 
 @click.command()
 @ids_argument
-@into_option("Bring the results into this folder instead of the task's own workdir.")
+@all_options
+@into_option("Download the results into this folder instead of the task's workdir.")
 @output_option
-@click.option("--no-pull", is_flag=True, help="Do not bring the results home: they are lost.")
-@click.option("--force", is_flag=True, help="Remove everything even if that fails.")
+@click.option("--no-pull", is_flag=True, help="Do not download the results: they are lost.")
+@click.option("--force", is_flag=True, help="Delete everything even if a step before it fails.")
 @json_option
+@click.pass_context
 def delete(
-    ids: tuple[str, ...],
+    ctx: click.Context,
+    ids: Sequence[str],
+    everything: bool,
+    yes: bool,
     into: str | None,
     output: str | None,
     no_pull: bool,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Stop the machines, bring the results home, then remove all that was made.
+    """Stop the machines, download the results, then delete everything that was created.
 
-    If the results cannot be brought home, nothing is removed.
+    If the results cannot be downloaded, nothing is deleted.
 
     \b
     sojourn delete tpi-brave-amber-otter
     sojourn delete brave calm --no-pull
+    sojourn delete --all
     """
-
+    if not ids and not everything:
+        raise click.UsageError("Missing argument 'IDS...', or --all.", ctx)
     with opened(as_json=as_json):
         check_into(into)
 
@@ -52,4 +62,15 @@ def delete(
         handle.delete(into=into, output=output, fetch=not no_pull, force=force)
         session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
 
-    to_each(ids, as_json, delete_one)
+    complete = True
+    if everything:
+        fate = "Their results are lost" if no_pull else "Their results are downloaded first"
+        ids, complete = all_tasks(
+            ids,
+            question=f"Delete {{}}? {fate}.",
+            concerned=lambda _: True,
+            yes=yes,
+            as_json=as_json,
+        )
+    code = to_each(ids, as_json, delete_one) if ids else 0
+    ctx.exit(code or int(not complete))

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-y", "--yes", is_flag=True, help="Remove it, after bringing results home.")
+@click.option("-y", "--yes", is_flag=True, help="Delete them, after downloading their results.")
 @json_option
 @click.pass_context
 def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
-    """Show what finished and broken-off tasks left; with --yes, remove it.
+    """Show tasks that finished or were never completely created; with --yes, delete them.
 
-    Results come home first. A task that succeeded and left nothing in its output stays, as after
-    `sojourn run`. A task whose results cannot be brought home, because it has no workdir, or one
-    on another computer, stays.
+    Results are downloaded first. A task that succeeded and left nothing in its output is kept, as
+    after `sojourn run`, and so is one whose results cannot be downloaded because it has no
+    workdir, or one on another computer.
 
     \b
     sojourn gc
@@ -47,16 +47,16 @@ def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
                     _refuse_homeless(handle)
                     handle.delete()
                     row["removed"] = True
-                    text = f"Removed {text}"
+                    text = f"Deleted {text}"
                 except SojournError as error:
                     kept += 1
                     row["error"] = error.message
                     text = f"Kept {text}: {error.message}"
             session.renderer.result(row, text)
         if found and not yes:
-            session.ctx.note("Remove them with: sojourn gc --yes")
+            session.ctx.note("Run `sojourn gc --yes` to delete them.")
         elif not found:
-            session.ctx.note("There is nothing to remove.")
+            session.ctx.note("Nothing to delete.")
     ctx.exit(1 if kept else 0)
 
 
@@ -69,6 +69,6 @@ def _refuse_homeless(handle: Handle) -> None:
     if storage.output and not storage.workdir and not handle.left_nothing():
         raise InvalidInput(
             "workdir",
-            "there is none that the results belong in; "
-            f"say where they should go: sojourn delete {handle.id} --into FOLDER",
+            "not set, so the results have no place to go. "
+            f"Run `sojourn delete {handle.id} --into FOLDER` to choose one",
         )

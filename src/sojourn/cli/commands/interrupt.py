@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import click
 
+from sojourn.cli.chosen import chosen
 from sojourn.cli.session import id_argument, json_option, opened
 
 
 @click.command()
 @id_argument
-@click.option("--rank", type=int, help="Only the machine of this rank.")
-@click.option("--no-notice", is_flag=True, help="Without giving it time to store its work.")
+@click.option("--rank", type=int, help="Interrupt only the machine of this rank.")
+@click.option("--no-notice", is_flag=True, help="Give it no time to save its work.")
 @json_option
-def interrupt(id: str, rank: int | None, no_notice: bool, as_json: bool) -> None:
-    """Take machines of a task away like a spot market does: see how your script recovers.
+def interrupt(id: str | None, rank: int | None, no_notice: bool, as_json: bool) -> None:
+    """Take machines of a task away like a spot market does, to see how your script recovers.
+
+    Without ID: the last task created in this folder.
 
     \b
     sojourn interrupt tpi-brave-amber-otter
     sojourn interrupt brave --rank 0 --no-notice
     """
-    from sojourn import api
-
     with opened(as_json=as_json) as session:
-        machines = api.get(id, ctx=session.ctx).interrupt(rank, notice=not no_notice)
-        session.renderer.result({"type": "interrupted", "machines": machines}, "\n".join(machines))
+        machines = chosen(session, id).interrupt(rank, notice=not no_notice)
+        session.renderer.result({"type": "interrupted", "machines": machines}, machines)

@@ -9,30 +9,48 @@ import click
 from sojourn.cli.session import json_option, opened
 
 if TYPE_CHECKING:
+    from sojourn.api import Handle
+    from sojourn.cli.render import Renderer
     from sojourn.core.errors import SojournError
+    from sojourn.core.status import Status
 
 
 @click.command("list")
+@click.option("-q", "--quiet", is_flag=True, help="Print IDs only, one per line.")
 @json_option
-def list_(as_json: bool) -> None:
+def list_(quiet: bool, as_json: bool) -> None:
     """List all tasks, with their states.
+
+    Age and machine type are shown for tasks that were created on this computer.
 
     \b
     sojourn list
+    sojourn list --quiet | xargs sojourn stop
     sojourn list --json | jq -r .id
     """
     from sojourn import api
-    from sojourn.cli.rows import status_row, table
 
     with opened(as_json=as_json) as session:
-        rows = []
         missed: list[SojournError] = []
-        for handle, status in api.overview(ctx=session.ctx, missed=missed):
-            session.renderer.result(status_row(handle, status), "")
-            rows.append((handle.id, str(status.state), handle.cloud, status.reason))
-        if not as_json:
-            session.renderer.result({}, table(rows))
-            if missed and not rows:
-                session.ctx.note("No tasks were found where it was possible to look.")
-            elif not rows:
-                session.ctx.note("There are no tasks. Start one with: sojourn run")
+        tasks = api.overview(ctx=session.ctx, missed=missed)
+        if tasks:
+            _show(session.renderer, tasks, quiet=quiet, as_json=as_json)
+        elif not quiet and not as_json:
+            where = " in the clouds that could be reached" if missed else ""
+            session.ctx.note(f"No tasks found{where}. Run `sojourn run --help` to start one.")
+
+
+def _show(
+    renderer: Renderer, tasks: list[tuple[Handle, Status]], *, quiet: bool, as_json: bool
+) -> None:
+    from sojourn.cli.rows import status_row, task_columns, task_table  # needed if there are any
+
+    if as_json:
+        for handle, status in tasks:
+            origin = handle.origin()
+            created, machine = (origin.created, origin.machine) if origin else ("", "")
+            renderer.result(status_row(handle, status, created, machine), "")
+    elif quiet:
+        renderer.result({}, [handle.id for handle, _ in tasks])
+    else:
+        renderer.result({}, task_table([task_columns(*each) for each in tasks]))

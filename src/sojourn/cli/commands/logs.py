@@ -2,73 +2,127 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from sojourn.cli.chosen import chosen
 from sojourn.cli.session import id_argument, json_option, opened
-from sojourn.core.errors import InvalidInput
+from sojourn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from sojourn.api import Handle
+    from sojourn.cli.render import Renderer
+    from sojourn.core.events import LogLine
+
+
+@dataclass(frozen=True)
+class Look:
+    """What somebody wants to see of a log, and how."""
+
+    follow: bool = False
+    rank: int | None = None
+    attempt: int | None = None
+    tail: int | None = None
+    since: datetime | None = None
+    timestamps: bool = False
+
+    @property
+    def part(self) -> dict[str, Any]:
+        """For `Handle.logs`."""
+        part = {name: getattr(self, name) for name in ("rank", "attempt", "tail", "since")}
+        return {name: value for name, value in part.items() if value is not None}
 
 
 @click.command()
 @id_argument
-@click.option("-f", "--follow", is_flag=True, help="Go on until the task has ended.")
-@click.option("--rank", type=int, help="Only that of one rank.")
-@click.option("--attempt", type=int, help="Only that of one attempt.")
+@click.option("-f", "--follow", is_flag=True, help="Keep following until the task ends.")
+@click.option("--tail", type=click.IntRange(min=0), help="Show only the last N lines.", metavar="N")
+@click.option("--since", help="Show only lines since 10m or 1h30m ago, or since a time (UTC).")
+@click.option("--rank", type=int, help="Show only this rank.")
+@click.option("--attempt", type=int, help="Show only this attempt.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
 @json_option
 @click.pass_context
 def logs(
     ctx: click.Context,
-    id: str,
+    id: str | None,
     follow: bool,
+    tail: int | None,
+    since: str | None,
     rank: int | None,
     attempt: int | None,
     timestamps: bool,
     as_json: bool,
 ) -> None:
-    """Show what a task printed. Logs outlive the machines that wrote them.
+    """Show the log of a task. Logs outlive the machines that wrote them.
 
-    With --follow, the exit code is that of the script. Ctrl-C ends the following, not the task.
+    With --follow, the exit code is that of the script. Ctrl-C ends the following, never the task.
+    Without ID: the last task created in this folder.
 
     \b
-    sojourn logs tpi-brave-amber-otter --follow
+    sojourn logs --follow
+    sojourn logs tpi-brave-amber-otter --tail 20 --follow
+    sojourn logs brave --since 10m
+    sojourn logs brave --since 2026-01-31T12:00:00Z
     sojourn logs brave --rank 2 --attempt 1 --timestamps
     """
-    ctx.exit(show_logs(id, follow, rank, attempt, timestamps, as_json))
+    from sojourn.cli.times import moment
+
+    with opened(as_json=as_json):
+        start = None if since is None else moment("since", since)
+    look = Look(follow, rank, attempt, tail, start, timestamps)
+    ctx.exit(show_logs(id, look, as_json))
 
 
-def show_logs(
-    id: str,
-    follow: bool,
-    rank: int | None = None,
-    attempt: int | None = None,
-    timestamps: bool = False,
-    as_json: bool = False,
-) -> int:
+def show_logs(id: str | None, look: Look, as_json: bool = False) -> int:
     """Print logs; returns the exit code."""
     from sojourn import api
-    from sojourn.cli.following import exit_code, followed
+    from sojourn.cli.following import exit_code, looked_at
+    from sojourn.cli.savedlog import show_saved
 
-    with opened(as_json=as_json, timestamps=timestamps, quiet=not follow) as session:
-        handle = api.get(id, ctx=session.ctx)
-        parallelism = handle.task().parallelism
-        if rank is not None and not 0 <= rank < parallelism:
-            raise InvalidInput("rank", f"{rank} is not one of 0 to {parallelism - 1}")
-        if attempt is not None:
-            _check_attempt(handle, rank, attempt)
-        ranks = parallelism > 1 and rank is None
-    with opened(as_json=as_json, timestamps=timestamps, ranks=ranks, quiet=not follow) as session:
-        handle = api.get(id, ctx=session.ctx)
-        if follow:
-            followed(session, handle, rank, attempt)
-            return exit_code(handle.status())
-        for line in handle.logs(rank=rank, attempt=attempt):
-            session.renderer(line)
+    with opened(as_json=as_json) as session:
+        try:
+            found = chosen(session, id)
+        except NotFound:
+            saved = api.saved_log(id) if id is not None else None
+            if saved is None:
+                raise
+            refused = [*look.part, *(["timestamps"] if look.timestamps else [])]
+            return show_saved(session, *saved, look.tail, refused, look.follow)
+        ranks = _check(found, look)
+    quiet = not look.follow
+    with opened(as_json=as_json, timestamps=look.timestamps, ranks=ranks, quiet=quiet) as session:
+        handle = api.get(found.id, cloud=found.cloud, ctx=session.ctx)
+        if look.follow:
+            return exit_code(looked_at(session, handle, **look.part))
+        _show(session.renderer, handle.logs(**look.part), ranks=ranks)
         return 0
+
+
+def _show(renderer: Renderer, lines: Iterable[LogLine], *, ranks: bool) -> None:
+    """Show lines, with a mark where the next attempt of a rank begins."""
+    attempts: dict[int, int] = {}
+    for line in lines:
+        if attempts.setdefault(line.rank, line.attempt) != line.attempt:
+            attempts[line.rank] = line.attempt
+            whose = f"rank {line.rank}, " if ranks else ""
+            renderer.mark(f"--- {whose}attempt {line.attempt} ---")
+        renderer(line)
+
+
+def _check(handle: Handle, look: Look) -> bool:
+    """Refuse a rank or an attempt that there is not; whether lines need to say their rank."""
+    parallelism = handle.task().parallelism
+    if look.rank is not None and not 0 <= look.rank < parallelism:
+        raise InvalidInput("rank", f"must be between 0 and {parallelism - 1}, got {look.rank}")
+    if look.attempt is not None:
+        _check_attempt(handle, look.rank, look.attempt)
+    return parallelism > 1 and look.rank is None
 
 
 def _check_attempt(handle: Handle, rank: int | None, attempt: int) -> None:
@@ -76,4 +130,4 @@ def _check_attempt(handle: Handle, rank: int | None, attempt: int) -> None:
     tried = [each.attempt for each in handle.status().ranks if rank in (None, each.rank)]
     last = max(1, *tried)
     if not 1 <= attempt <= last:
-        raise InvalidInput("attempt", f"{attempt} is not one of 1 to {last}")
+        raise InvalidInput("attempt", f"must be between 1 and {last}, got {attempt}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sojourn.cli.chosen import chosen
 from sojourn.cli.session import (
     check_into,
     id_argument,
@@ -16,21 +17,21 @@ from sojourn.cli.session import (
 
 @click.command()
 @id_argument
-@into_option("A folder to use instead of the task's own workdir.")
+@into_option("Download into this folder instead of the task's workdir.")
 @output_option
 @json_option
-def pull(id: str, into: str | None, output: str | None, as_json: bool) -> None:
-    """Bring the output of a task home; at any time, also while it runs.
+def pull(id: str | None, into: str | None, output: str | None, as_json: bool) -> None:
+    """Download the results of a task, at any time, also while it runs.
 
-    A local file that you or another task changed is kept as NAME.local.
+    A local file that you or another task changed is kept as NAME.local. Without ID: the last task
+    created in this folder.
 
     \b
+    sojourn pull
     sojourn pull tpi-brave-amber-otter
     sojourn pull brave --into /tmp/look
     """
-    from sojourn import api
-
     with opened(as_json=as_json) as session:
         check_into(into)
-        written = api.get(id, ctx=session.ctx).pull(into, output=output)
-        session.renderer.result({"type": "pulled", "files": written}, "\n".join(written))
+        written = chosen(session, id).pull(into, output=output)
+        session.renderer.result({"type": "pulled", "files": written}, written)

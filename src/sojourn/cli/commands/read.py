@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import click
 
-from sojourn.cli.commands.logs import show_logs
+from sojourn.cli.commands.logs import Look, show_logs
 from sojourn.cli.commands.status import show_status
 from sojourn.cli.session import id_argument, json_option
 
 
 @click.command()
 @id_argument
-@click.option("-f", "--follow", is_flag=True, help="Follow the log until the task has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until the task ends.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
 @json_option
 @click.pass_context
-def read(ctx: click.Context, id: str, follow: bool, timestamps: bool, as_json: bool) -> None:
+def read(ctx: click.Context, id: str | None, follow: bool, timestamps: bool, as_json: bool) -> None:
     """Show the log and the state of a task: for users of the old tool.
+
+    Without ID: the last task created in this folder.
 
     \b
     sojourn read tpi-brave-amber-otter --follow
     """
-    code = show_logs(id, follow, timestamps=timestamps, as_json=as_json)
+    code = show_logs(id, Look(follow=follow, timestamps=timestamps), as_json)
     if not follow:
         show_status(id, as_json)
     ctx.exit(code)

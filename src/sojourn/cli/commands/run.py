@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sojourn.cli.attached import see_through
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
-from sojourn.core.errors import NotFound, SojournError
+from sojourn.core.errors import SojournError
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
@@ -123,7 +124,7 @@ def _run(
     codes = []
     while handles:
         try:
-            codes.append(_see_through(session, handles[0], keep, keep_failed))
+            codes.append(see_through(session, handles[0], keep=keep, keep_failed=keep_failed))
         except SojournError as error:
             error.hint = _with_started(error.hint, handles[1:])
             raise
@@ -135,20 +136,3 @@ def _with_started(hint: str, handles: list[Handle]) -> str:
     """Those of a file's tasks that go on are not forgotten when another one fails."""
     ids = " ".join(handle.id for handle in handles)
     return f"{hint}\nStarted as well, and going on: {ids}".strip() if handles else hint
-
-
-def _see_through(session: Session, handle: Handle, keep: bool, keep_failed: bool) -> int:
-    from sojourn.cli.following import exit_code, followed
-
-    followed(session, handle)
-    code = exit_code(handle.status())
-    try:
-        result = handle.conclude(keep=keep, keep_failed=keep_failed)
-    except NotFound:
-        session.ctx.note(
-            f"{handle.id} was deleted by another command, which downloaded its results"
-        )
-        return code
-    if code and result.log:
-        session.ctx.note(f"Log saved to {result.log}")
-    return code or (1 if result.kept and handle.lost_some() else 0)

@@ -11,10 +11,13 @@ from sojourn.cli.session import ids_argument, json_option
 @click.command()
 @ids_argument
 @json_option
-def start(ids: tuple[str, ...], as_json: bool) -> None:
-    """Resume tasks that were stopped, from their last snapshots.
+@click.pass_context
+def start(ctx: click.Context, ids: tuple[str, ...], as_json: bool) -> None:
+    """Resume stopped tasks from their last snapshots.
+
+    Without IDS: the last task created in this folder.
 
     \b
     sojourn start tpi-brave-amber-otter
     """
-    to_each(ids, as_json, with_state(lambda handle: handle.start()))
+    ctx.exit(to_each(ids, as_json, with_state(lambda handle: handle.start())))

@@ -7,47 +7,60 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sojourn.cli.chosen import chosen
 from sojourn.cli.session import id_argument, json_option, opened
 
 if TYPE_CHECKING:
+    from sojourn.api import Handle
     from sojourn.core.interfaces import Machine
 
 
 @click.command()
 @id_argument
 @json_option
-def status(id: str, as_json: bool) -> None:
-    """Show the state of a task, of its ranks and machines.
+def status(id: str | None, as_json: bool) -> None:
+    """Show the state of a task, its ranks and its machines.
+
+    Without ID: the last task created in this folder.
 
     \b
+    sojourn status
     sojourn status tpi-brave-amber-otter
     sojourn status brave --json
     """
     show_status(id, as_json)
 
 
-def show_status(id: str, as_json: bool) -> None:
+def show_status(id: str | None, as_json: bool) -> None:
     """Print one task's state."""
-    from sojourn import api
-    from sojourn.cli.rows import status_row, status_text, table
+    from sojourn.cli.rows import status_lines, status_row, table
 
     with opened(as_json=as_json) as session:
-        handle = api.get(id, ctx=session.ctx)
+        handle = chosen(session, id)
         now = handle.status()
         machines = handle.machines()
         events = handle.events()
-        row = status_row(handle, now) | {
-            "machines": [asdict(machine) for machine in machines],
+        ranks = {rank.machine: rank.rank for rank in now.ranks if rank.machine}
+        about = _about(handle) if now.ranks else ("", "")
+        row = status_row(handle, now, *about) | {
+            "machines": [asdict(each) | {"rank": ranks.get(each.id)} for each in machines],
             "events": [event.to_dict() for event in events],
         }
-        text = [status_text(handle, now)]
-        if machines:
-            text.append(table([_row(machine) for machine in machines]))
-        text.extend(f"  {event.time}  {event.description}" for event in events[-5:])
-        session.renderer.result(row, "\n".join(text))
+        lines = status_lines(handle, now, *about)
+        lines += table([_cells(machine, ranks.get(machine.id)) for machine in machines])
+        lines += [f"  {event.time}  {event.description}" for event in events[-5:]]
+        session.renderer.result(row, lines)
 
 
-def _row(machine: Machine) -> tuple[str, str, str]:
+def _about(handle: Handle) -> tuple[str, str]:
+    """When it was created and its machine type; the store knows, whoever created it."""
+    origin = handle.origin()
+    created = origin.created if origin else handle.created()
+    return created, handle.task().machine
+
+
+def _cells(machine: Machine, rank: int | None) -> tuple[str, ...]:
     """Of the newest, not all is known yet."""
+    carries = "" if rank is None else f"rank {rank}"
     since = f"since {machine.started}" if machine.started else ""
-    return f"  machine {machine.id}", machine.address, since
+    return f"  machine {machine.id}", carries, machine.address, since

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sojourn.cli.each import to_each, with_state
+from sojourn.cli.everything import all_options, all_tasks
 from sojourn.cli.session import ids_argument, json_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @click.command()
 @ids_argument
+@all_options
 @json_option
-def stop(ids: tuple[str, ...], as_json: bool) -> None:
-    """Take the machines of tasks away, after they stored their work.
+@click.pass_context
+def stop(
+    ctx: click.Context, ids: Sequence[str], everything: bool, yes: bool, as_json: bool
+) -> None:
+    """Stop the machines of tasks, after they saved their work.
 
-    What they did so far is kept: `sojourn start` resumes it, `sojourn pull` brings it home.
+    `sojourn start` resumes the tasks; `sojourn pull` downloads their results so far. Without IDS:
+    the last task created in this folder.
 
     \b
     sojourn stop tpi-brave-amber-otter
+    sojourn stop --all
     """
-    to_each(ids, as_json, with_state(lambda handle: handle.stop()))
+    complete = True
+    if everything:
+        ids, complete = all_tasks(
+            ids,
+            question="Stop {}?",
+            concerned=lambda state: not state.ended,
+            yes=yes,
+            as_json=as_json,
+        )
+    code = 0
+    if ids or not everything:
+        code = to_each(ids, as_json, with_state(lambda handle: handle.stop()))
+    ctx.exit(code or int(not complete))

@@ -1,0 +1,32 @@
+"""Staying with a task to its end: what `run` and `attach` do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import NotFound
+
+if TYPE_CHECKING:
+    from sojourn.api import Handle
+    from sojourn.cli.session import Session
+
+__all__ = ["see_through"]
+
+
+def see_through(session: Session, handle: Handle, *, keep: bool, keep_failed: bool) -> int:
+    """Follow a task to its end, download its results and delete it; returns the exit code."""
+    from sojourn.cli.following import attended, exit_code
+
+    now = attended(session, handle)
+    code = exit_code(now)
+    try:
+        result = handle.conclude(now, keep=keep, keep_failed=keep_failed)
+    except NotFound:
+        session.ctx.warn(
+            f"Task {handle.id} was deleted by another command; "
+            "this one did not download its results"
+        )
+        return code or 1
+    if code and result.log:
+        session.ctx.note(f"Log saved to {result.log}")
+    return code or (1 if result.kept and handle.lost_some() else 0)

@@ -1,0 +1,43 @@
+"""`sojourn attach`."""
+
+from __future__ import annotations
+
+import click
+
+from sojourn.cli.attached import see_through
+from sojourn.cli.chosen import chosen
+from sojourn.cli.session import id_argument, json_option, opened
+
+
+@click.command()
+@id_argument
+@click.option("--keep", is_flag=True, help="Do not delete the task at the end.")
+@click.option("--keep-failed", is_flag=True, help="Do not delete the task if it fails.")
+@click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
+@json_option
+@click.pass_context
+def attach(
+    ctx: click.Context,
+    id: str | None,
+    keep: bool,
+    keep_failed: bool,
+    timestamps: bool,
+    as_json: bool,
+) -> None:
+    """Follow a task to its end, then download its results and delete it, as `sojourn run` does.
+
+    The exit code is that of the script. Ctrl-C detaches; press it twice to stop the task. Without
+    ID: the last task created in this folder.
+
+    \b
+    sojourn attach
+    sojourn attach tpi-brave-amber-otter
+    """
+    from sojourn import api
+
+    with opened(as_json=as_json) as session:
+        found = chosen(session, id)
+        ranks = found.task().parallelism > 1
+    with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
+        handle = api.get(found.id, cloud=found.cloud, ctx=session.ctx)
+        ctx.exit(see_through(session, handle, keep=keep, keep_failed=keep_failed))
