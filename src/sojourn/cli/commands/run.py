@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sojourn.cli.commandline import WithCommand
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
 from sojourn.core.errors import NotFound, SojournError
@@ -16,23 +17,15 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
 
 
-class _WithCommand(click.Command):
-    """Keeps what stands after `--` apart, which click alone would mix with the rest."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta["command"] = args[at + 1 :]
-            args = args[:at]
-        return super().parse_args(ctx, args)
+_METAVAR = "[SCRIPT|COMMAND|TASK.YAML|MAIN.TF] [ARGUMENTS]..."
 
 
-@click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
+@click.command(cls=WithCommand, options_metavar="[OPTIONS]")
 @click.argument(
     "file",
     required=False,
     type=PATH,
-    metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]",
+    metavar=_METAVAR,
 )
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
@@ -65,19 +58,19 @@ def run(
     generate | sojourn run -
     sojourn run main.tf
     """
-    with opened(as_json=as_json):
-        tasks = tasks_from(file, ctx.meta.get("command", []), options)
+    with opened(as_json=as_json) as session:
+        tasks = tasks_from(ctx, options, session.ctx.warn)
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
         ctx.exit(_run(session, tasks, gitignore, detach, keep))
 
 
-@click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
+@click.command(cls=WithCommand, options_metavar="[OPTIONS]")
 @click.argument(
     "file",
     required=False,
     type=PATH,
-    metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]",
+    metavar=_METAVAR,
 )
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
@@ -92,7 +85,7 @@ def create(
     sojourn create --workdir . --output results train.sh
     """
     with opened(as_json=as_json) as session:
-        tasks = tasks_from(file, ctx.meta.get("command", []), options)
+        tasks = tasks_from(ctx, options, session.ctx.warn)
         ctx.exit(_run(session, tasks, gitignore, detach=True, keep=True))
 
 

@@ -1,0 +1,45 @@
+"""What is said of a task beside its file: options, and keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Storage, Task
+from sojourn.taskfiles.reading import refusal, unknown
+
+__all__ = ["changed"]
+
+_STORAGE = tuple(Storage.__dataclass_fields__)
+_TASK = tuple(Task.__dataclass_fields__)
+
+
+def changed(task: Task, changes: Mapping[str, Any]) -> Task:
+    """The same task with other fields, those of its storage by their own names.
+
+    `environment` adds to the variables that the task has; all others replace.
+    """
+    problems = [unknown(name, _TASK + _STORAGE) for name in changes if name not in _TASK + _STORAGE]
+    own = {name: value for name, value in changes.items() if name in _TASK}
+    inner = {name: value for name, value in changes.items() if name in _STORAGE}
+    try:
+        if inner:
+            own["storage"] = replace(own.get("storage", task.storage), **inner)
+    except InvalidInput as error:
+        problems += error.problems
+    try:
+        task = replace(task, **_merged(task, own)) if own else task
+    except InvalidInput as error:
+        problems += error.problems
+    if problems:
+        raise refusal(problems)
+    return task
+
+
+def _merged(task: Task, own: dict[str, Any]) -> dict[str, Any]:
+    given = own.get("environment")
+    if not isinstance(given, Mapping):
+        return own
+    return {**own, "environment": {**task.environment, **given}}
