@@ -85,7 +85,7 @@ class WithCommand(click.Command):
             self._refuse_words(ctx, file, rest[:at], rest[at + 1 :])
             more = (*options, *rest[:at])
             return Typed(verb, more, (file, *rest[at + 1 :]), literal=True)
-        if at == 0:
+        if rest[:1] == ["--"]:
             return Typed(verb, tuple(options), (file, *rest[1:]), literal=True)
         return Typed(verb, tuple(options), words)
 
@@ -118,9 +118,10 @@ class WithCommand(click.Command):
         todo = list(words)
         while todo:
             word = todo.pop(0)
-            name, _, value = (
-                word.partition("=") if word.startswith("--") else (word[:2], "", word[2:])
-            )
+            if word == "--":  # nothing after it can be an option
+                return [*others, word, *todo], options
+            long = word.startswith("--")
+            name, _, value = word.partition("=") if long else (word[:2], "", word[2:])
             option = known.get(name) if word.startswith("-") else None
             if option is None:
                 others.append(word)

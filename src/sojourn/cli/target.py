@@ -16,6 +16,8 @@ from sojourn.core.task import Task
 from sojourn.taskfiles import is_task_file, read_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import click
 
     from sojourn.cli.commandline import Typed, WithCommand
@@ -36,15 +38,15 @@ def read_target(ctx: click.Context, typed: Typed, workdir: str) -> list[Task]:
         tasks = [found.task for found in read_tasks(_readable(typed, Path(file), workdir))]
         return [replace(task, arguments=tuple(arguments)) for task in tasks] if arguments else tasks
     if _is_command(file, workdir):
-        return [_command(typed, workdir)]
+        return [_command(ctx, typed, workdir)]
     if not typed.literal:
         _refuse_options(ctx, typed)
-        _refuse_stranded(typed, arguments, workdir)
+        _refuse_stranded(ctx, typed, typed.words[1:], workdir, file=file)
     return [replace(_read_script(typed, file, workdir), arguments=tuple(arguments))]
 
 
 def stranded(words: tuple[str, ...], workdir: str) -> list[str]:
-    """The words that are files here, and would not be where the script runs."""
+    """The arguments that are files here, and would not be where the script runs."""
     found = []
     for word in words:
         path = word.partition("=")[2] if word.startswith("-") else word
@@ -79,10 +81,10 @@ def _is_program(path: str) -> bool:
     return b"\0" in start and not start.startswith(b"#!")
 
 
-def _command(typed: Typed, workdir: str) -> Task:
+def _command(ctx: click.Context, typed: Typed, workdir: str) -> Task:
     words = typed.words
     if not typed.literal:
-        _refuse_stranded(typed, list(words), workdir)
+        _refuse_stranded(ctx, typed, words if "/" in words[0] else words[1:], workdir)
     program = words[0]
     if "/" not in program and workdir and _executable(os.path.join(workdir, program)):
         program = f"./{program}"
@@ -95,12 +97,12 @@ def _script(command: tuple[str, ...]) -> str:
 
 def _refuse_options(ctx: click.Context, typed: Typed) -> None:
     """Options after a script were Sojourn's own once: nobody should have to guess."""
-    command: WithCommand = ctx.command  # type: ignore[assignment]
     file, *after = typed.words
-    arguments, options = command.split(ctx, after)
+    arguments, options = _split(ctx, after)
     if not options:
         return
-    error = InvalidInput("arguments", f"{options[0]} after {file} is ambiguous")
+    name = options[0].partition("=")[0] if options[0].startswith("--") else options[0][:2]
+    error = InvalidInput("arguments", f"{name} after {file} is ambiguous")
     error.hint = (
         f"For Sojourn's own option, run `{typed.line(*options, file, *arguments)}`.\n"
         f"For an argument of the script, run `{typed.line(file, '--', *after)}`."
@@ -108,16 +110,26 @@ def _refuse_options(ctx: click.Context, typed: Typed) -> None:
     raise error
 
 
-def _refuse_stranded(typed: Typed, words: list[str], workdir: str) -> None:
-    left = stranded(tuple(words), workdir)
+def _split(ctx: click.Context, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    command: WithCommand = ctx.command  # type: ignore[assignment]
+    return command.split(ctx, list(words))
+
+
+def _refuse_stranded(
+    ctx: click.Context, typed: Typed, words: tuple[str, ...], workdir: str, file: str = ""
+) -> None:
+    left = stranded(words, workdir)
     if not left:
         return
     names = ", ".join(left)
-    literal = typed.line(*_literally(typed, words))
+    literal = typed.line(*([file, "--", *words] if file else ["--", *typed.words]))
     if not workdir:
+        others, options = _split(ctx, typed.words)
+        if "--workdir" not in options:  # else it was given, but after what it belongs before
+            others, options = list(typed.words), ["--workdir", "."]
         error = InvalidInput("storage.workdir", f"is not set, so {names} would not be uploaded")
         error.hint = (
-            f"Run `{typed.line('--workdir', '.', *typed.words)}` to upload the current folder, "
+            f"Run `{typed.line(*options, *others)}` to upload the current folder, "
             f"or `{literal}` to run without it."
         )
         raise error
@@ -129,11 +141,6 @@ def _refuse_stranded(typed: Typed, words: list[str], workdir: str) -> None:
     else:
         error.hint = f"Paths are relative to the workdir. Run `{literal}` to pass them unchanged."
     raise error
-
-
-def _literally(typed: Typed, words: list[str]) -> list[str]:
-    file = typed.words[: len(typed.words) - len(words)]
-    return [*file, "--", *words]
 
 
 def _seen_from(workdir: str, path: str) -> str:

@@ -92,7 +92,7 @@ def tasks_from(
         given["environment"] = {**_read_env_file(file), **given.get("environment", {})}
     workdir = given.get("workdir", "")
     tasks = [changed(task, given) for task in read_target(ctx, typed, workdir)]
-    if typed.dashed and not workdir and (left := stranded(typed.words, workdir)):
+    if typed.dashed and not workdir and (left := stranded(typed.words[1:], workdir)):
         warn(f"Not uploaded without --workdir: {', '.join(left)}")
     _refuse_doubles(tasks)
     return tasks

@@ -95,16 +95,14 @@ def unknown(path: str, known: Iterable[str]) -> Problem:
     """A field that there is not, and the one of `known` that was perhaps meant."""
     import difflib  # only for those who mistyped
 
-    prefix, _, name = path.rpartition(".")
-    by_name = {whole.rpartition(".")[2]: whole for whole in known}
-    meant = by_name.get(_HABITS.get(name, name).rpartition(".")[2])
-    # A field of the same block is nearer than one of another.
-    for own in (True, False):
-        names = [short for short, whole in by_name.items() if (_block(whole) == prefix) == own]
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-        meant = meant or (by_name[close[0]] if close else None)
+    name = _last(path)
+    by_name = {_last(whole): whole for whole in known}
+    meant = by_name.get(_last(_HABITS.get(name, name)))
+    if not meant:
+        close = difflib.get_close_matches(name, by_name, n=1, cutoff=0.6)
+        meant = by_name[close[0]] if close else ""
     return Problem(path, f"unknown field; did you mean {meant}?" if meant else "unknown field")
 
 
-def _block(path: str) -> str:
-    return path.rpartition(".")[0]
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]

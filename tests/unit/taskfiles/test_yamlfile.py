@@ -177,7 +177,8 @@ def test_merge_keys(tmp_path: Path) -> None:
         (
             SCRIPT + "timeout: 1.5",
             [
-                "timeout: must be a number of seconds, 1 or more, or a duration such as '1h30m', not 1.5"
+                "timeout: must be a number of seconds, 1 or more, or a duration such as '1h30m', "
+                "not 1.5"
             ],
         ),
         (SCRIPT + "spot: [1]", ["spot: must be a number, not a list"]),
