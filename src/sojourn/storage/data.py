@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.events import LogLine
     from sojourn.core.filters import Filters
-    from sojourn.core.interfaces import Ignore, LogCursor
+    from sojourn.core.interfaces import Found, Ignore, LogCursor
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
 
@@ -74,7 +74,14 @@ class StoreData:
     def load(self, ctx: Context) -> Task:
         return load_task(self._store)
 
-    def push(self, ctx: Context, workdir: Path, filters: Filters, ignore: Ignore | None) -> None:
+    def push(
+        self,
+        ctx: Context,
+        workdir: Path,
+        filters: Filters,
+        ignore: Ignore | None,
+        found: Found | None = None,
+    ) -> None:
         def skipped(path: str, reason: str, *, lost: bool = False) -> None:
             if lost:
                 raise InvalidInput(
@@ -91,7 +98,15 @@ class StoreData:
         if before:
             number, manifest = before
             writer.begin(manifest, number)
-        writer.take(ctx, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir")
+        writer.take(
+            ctx,
+            workdir,
+            filters,
+            ignore=ignore,
+            skipped=skipped,
+            step="Uploading workdir",
+            found=found,
+        )
 
     def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
         return pull(ctx, self._store, range(self._ranks(ctx)), output, into, filters)

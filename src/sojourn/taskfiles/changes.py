@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Storage, Task
 from sojourn.taskfiles.reading import refusal, unknown
 
-__all__ = ["changed"]
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["Fields", "changed"]
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a task, and of its storage, as keyword arguments."""
+
+    script: str
+    cloud: str
+    region: str
+    machine: str
+    disk_size: int
+    spot: float
+    image: str
+    permission_set: str
+    parallelism: int
+    storage: Storage
+    environment: Mapping[str, str]
+    timeout: int | str
+    tags: Mapping[str, str]
+    name: str
+    arguments: Sequence[str]
+    workdir: str | PathLike[str]
+    output: str
+    exclude: Sequence[str]
+    container: str
+    container_opts: Mapping[str, str]
+
 
 _STORAGE = tuple(Storage.__dataclass_fields__)
 _TASK = tuple(Task.__dataclass_fields__)

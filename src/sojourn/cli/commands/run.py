@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 
 _METAVAR = "[SCRIPT|COMMAND|TASK.YAML|MAIN.TF] [ARGUMENTS]..."
+_dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show what would be uploaded and created, then exit."
+)
 
 
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
@@ -29,6 +32,7 @@ _METAVAR = "[SCRIPT|COMMAND|TASK.YAML|MAIN.TF] [ARGUMENTS]..."
 )
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@_dry_run_option
 @click.option("-d", "--detach", is_flag=True, help="Print the id and return at once.")
 @click.option("--keep", is_flag=True, help="Do not delete it at the end.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
@@ -39,6 +43,7 @@ def run(
     /,
     file: str | None,
     gitignore: bool,
+    dry_run: bool,
     detach: bool,
     keep: bool,
     timestamps: bool,
@@ -47,12 +52,16 @@ def run(
 ) -> None:
     """Run a script on a machine, follow its log, bring its results home, remove everything.
 
+    Options come first: all words after the script or command are its arguments.
+
     The exit code is that of the script (124 after a timeout), and 1 if it succeeded but some of
     its output could not be stored. Ctrl-C detaches: the task goes on.
 
     \b
-    sojourn run -- python3 -c 'print("hello")'
+    sojourn run python3 -c 'print("hello")'
     sojourn run --workdir . --output results train.sh
+    sojourn run --workdir . --output results python3 train.py --lr 0.1
+    sojourn run --dry-run --workdir . train.sh
     sojourn run --workdir . --env 'WANDB_*' --parallelism 4 train.sh
     sojourn run --detach task.yaml
     generate | sojourn run -
@@ -60,6 +69,8 @@ def run(
     """
     with opened(as_json=as_json) as session:
         tasks = tasks_from(ctx, options, session.ctx.warn)
+        if dry_run:
+            ctx.exit(_plan(session, tasks, gitignore))
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
         ctx.exit(_run(session, tasks, gitignore, detach, keep))
@@ -74,10 +85,17 @@ def run(
 )
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@_dry_run_option
 @json_option
 @click.pass_context
 def create(
-    ctx: click.Context, /, file: str | None, gitignore: bool, as_json: bool, **options: Any
+    ctx: click.Context,
+    /,
+    file: str | None,
+    gitignore: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Start a task and print its id: the same as `sojourn run --detach`.
 
@@ -86,7 +104,19 @@ def create(
     """
     with opened(as_json=as_json) as session:
         tasks = tasks_from(ctx, options, session.ctx.warn)
+        if dry_run:
+            ctx.exit(_plan(session, tasks, gitignore))
         ctx.exit(_run(session, tasks, gitignore, detach=True, keep=True))
+
+
+def _plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
+    from sojourn import api
+    from sojourn.cli.plan import plan_row, plan_text
+
+    for task in tasks:
+        plan = api.plan(task, gitignore=gitignore, ctx=session.ctx)
+        session.renderer.result(plan_row(plan), plan_text(plan, task))
+    return 0
 
 
 def _run(session: Session, tasks: list[Task], gitignore: bool, detach: bool, keep: bool) -> int:
