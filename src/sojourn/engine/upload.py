@@ -156,13 +156,11 @@ def _without(files: list[tuple[str, int]], folders: set[str]) -> Upload:
 
 def size_in_words(size: int) -> str:
     """Such as 1.2 GiB."""
-    amount = float(size)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return (
-                f"{amount:.0f} {unit}"
-                if amount >= 10 or unit == "bytes"
-                else f"{amount:.1f} {unit}"
-            )
+    if size < 1024:
+        return "1 byte" if size == 1 else f"{size} bytes"
+    amount = size / 1024
+    for unit in ("KiB", "MiB", "GiB"):
+        if amount < 1000:
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
         amount /= 1024
     return f"{amount:,.1f} TiB"
