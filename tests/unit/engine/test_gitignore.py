@@ -263,3 +263,49 @@ def test_in_a_scan(tmp_path: Path) -> None:
 
 def _must_not_skip(path: str, reason: str, *, lost: bool = False) -> None:
     raise AssertionError((path, reason, lost))
+
+
+def test_sojournignore_is_read_as_git_reads_its_own(tmp_path: Path) -> None:
+    for folder, name in (("git", ".gitignore"), ("own", ".sojournignore")):
+        make(
+            tmp_path / folder,
+            {
+                name: "*.log\n/data/*\n!/data/keep\nbuild/\n",
+                f"deep/{name}": "!a.log\n",
+                **dict.fromkeys(("a.log", "deep/a.log", "data/x", "data/keep", "build/x"), ""),
+            },
+        )
+    git_rules = IgnoreRules(tmp_path / "git", git=True)
+    own_rules: Ignore = IgnoreRules(tmp_path / "own")
+    expected = {path for path, folder in walk(tmp_path / "git") if git_rules(path, folder=folder)}
+    found = {path for path, folder in walk(tmp_path / "own") if own_rules(path, folder=folder)}
+    assert found == expected == {"a.log", "data/x", "build", "build/x"}
+
+
+def test_git_has_no_say_unless_asked(tmp_path: Path) -> None:
+    make(tmp_path, {".gitignore": "*\n", ".git/config": "", "x": ""})
+    rules = IgnoreRules(tmp_path)
+    assert not [path for path in (".git", "x") if rules(path, folder=path == ".git")]
+
+
+def test_sojournignore_wins_over_gitignore(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        {
+            ".gitignore": "data/\n*.bin\n!keep.bin\n",
+            ".sojournignore": "!data/\nkeep.bin\n",
+            "deep/.gitignore": "!keep.bin\n",
+        },
+    )
+    rules = IgnoreRules(tmp_path, git=True)
+    assert not rules("data", folder=True)
+    assert not rules("data/x", folder=False)
+    assert rules("data/x.bin", folder=False)
+    assert rules("keep.bin", folder=False)
+    assert rules("deep/keep.bin", folder=False)
+    assert rules(".git", folder=True)
+
+
+def test_sojournignore_above_the_workdir_does_not_count(tmp_path: Path) -> None:
+    make(tmp_path, {".sojournignore": "*\n", ".git/config": "", "work/x": ""})
+    assert not IgnoreRules(tmp_path / "work", git=True)("x", folder=False)
