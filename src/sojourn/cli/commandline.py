@@ -11,7 +11,10 @@ import click
 
 from sojourn.taskfiles import is_task_file
 
-__all__ = ["Typed", "WithCommand"]
+__all__ = ["WORDS", "Typed", "WithCommand"]
+
+WORDS = "words"
+"""The parameter that has all that is no option."""
 
 _KEY = "sojourn.typed"
 _WITH_SECRETS = ("-e", "--env", "--container-opt")
@@ -68,8 +71,7 @@ class WithCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         typed = self._typed(ctx, args)
         ctx.meta[_KEY] = typed
-        file = () if typed.dashed else typed.words[:1]
-        return super().parse_args(ctx, [*typed.options, *file])
+        return super().parse_args(ctx, [*typed.options, "--", *typed.words])
 
     def _typed(self, ctx: click.Context, args: list[str]) -> Typed:
         verb = ctx.info_name or ""
@@ -82,28 +84,21 @@ class WithCommand(click.Command):
         file, *rest = words
         at = rest.index("--") if "--" in rest else len(rest)
         if is_task_file(Path(file)):
-            self._refuse_words(ctx, file, rest[:at], rest[at + 1 :])
-            more = (*options, *rest[:at])
-            return Typed(verb, more, (file, *rest[at + 1 :]), literal=True)
+            others, more = self.split(ctx, rest[:at])
+            typed = Typed(verb, (*options, *more), (file, *rest[at + 1 :]), literal=True)
+            if others and not ctx.resilient_parsing:
+                right = typed.line(file, "--", *others, *rest[at + 1 :])
+                ctx.fail(f"Unexpected {others[0]!r} after {file}. Arguments go last: {right}")
+            return typed
         if rest[:1] == ["--"]:
             return Typed(verb, tuple(options), (file, *rest[1:]), literal=True)
         return Typed(verb, tuple(options), words)
 
     def _after_options(self, ctx: click.Context, args: list[str]) -> tuple[str, ...]:
         """The words from the first one that is no option; a `--` before them is none of them."""
-        parsed, others, _ = self.make_parser(ctx).parse_args(list(args))
-        count = len(others) + isinstance(parsed.get("file"), str)
-        return tuple(args[len(args) - count :])
-
-    def _refuse_words(
-        self, ctx: click.Context, file: str, after: list[str], arguments: list[str]
-    ) -> None:
-        words, _ = self.split(ctx, after)
-        if words and not ctx.resilient_parsing:
-            right = shlex.join(["sojourn", ctx.info_name or "", file, "--", *words, *arguments])
-            ctx.fail(
-                f"Unexpected {words[0]!r} after {file}. Run `{right}` to pass it to the script."
-            )
+        parsed, _, _ = self.make_parser(ctx).parse_args(list(args))
+        words = parsed.get(WORDS)
+        return tuple(words) if isinstance(words, list | tuple) else ()
 
     def split(self, ctx: click.Context, words: list[str]) -> tuple[list[str], list[str]]:
         """Words that are none of Sojourn's options, and those that are, with their values."""

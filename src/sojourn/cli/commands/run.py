@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sojourn.cli.commandline import WithCommand
+from sojourn.cli.commandline import WORDS, WithCommand
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
 from sojourn.core.errors import NotFound, SojournError
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
 
 
-_METAVAR = "[SCRIPT|COMMAND|TASK.YAML|MAIN.TF] [ARGUMENTS]..."
+_words_argument = click.argument(
+    WORDS,
+    nargs=-1,
+    type=PATH,
+    metavar="[SCRIPT|COMMAND|TASK.YAML|MAIN.TF] [ARGUMENTS]...",
+    expose_value=False,  # `Typed` knows more of them
+)
 _dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would be uploaded and created, then exit."
 )
 
 
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
-@click.argument(
-    "file",
-    required=False,
-    type=PATH,
-    metavar=_METAVAR,
-)
+@_words_argument
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
 @_dry_run_option
@@ -41,7 +42,6 @@ _dry_run_option = click.option(
 def run(
     ctx: click.Context,
     /,
-    file: str | None,
     gitignore: bool,
     dry_run: bool,
     detach: bool,
@@ -77,12 +77,7 @@ def run(
 
 
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
-@click.argument(
-    "file",
-    required=False,
-    type=PATH,
-    metavar=_METAVAR,
-)
+@_words_argument
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
 @_dry_run_option
@@ -91,7 +86,6 @@ def run(
 def create(
     ctx: click.Context,
     /,
-    file: str | None,
     gitignore: bool,
     dry_run: bool,
     as_json: bool,
