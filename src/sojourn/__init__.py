@@ -2,11 +2,7 @@
 
 import sojourn
 
-task = sojourn.Task(
-    script=open("train.sh").read(),
-    storage=sojourn.Storage(workdir=".", output="results"),
-)
-result = sojourn.run(task)
+result = sojourn.run("train.sh", workdir=".", output="results")
 """
 
 from importlib import import_module
@@ -15,31 +11,135 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sojourn.api import Handle, Result, create, gc, get, latest, list_tasks, run
-    from sojourn.core.errors import SojournError
-    from sojourn.core.status import State
+    from sojourn.api import (
+        Handle,
+        Result,
+        check,
+        create,
+        gc,
+        get,
+        latest,
+        list_tasks,
+        load,
+        load_all,
+        plan,
+        run,
+    )
+    from sojourn.core.errors import (
+        AuthError,
+        Cancelled,
+        CapacityError,
+        Conflict,
+        IntegrityError,
+        InvalidInput,
+        MissingDependency,
+        NotFound,
+        Problem,
+        QuotaError,
+        SojournError,
+        TaskFailed,
+        Transient,
+    )
+    from sojourn.core.events import (
+        CloudEvent,
+        Event,
+        LogLine,
+        Note,
+        Progress,
+        StatusChanged,
+        StepEnded,
+        StepStarted,
+        Warned,
+    )
+    from sojourn.core.interfaces import KeyPair, Machine
+    from sojourn.core.report import Outcome, Report
+    from sojourn.core.status import RankStatus, State, Status
     from sojourn.core.task import Storage, Task
+    from sojourn.engine.creation import Plan
+    from sojourn.engine.upload import Part, Upload
 
 __all__ = [
+    "AuthError",
+    "Cancelled",
+    "CapacityError",
+    "CloudEvent",
+    "Conflict",
+    "Event",
     "Handle",
+    "IntegrityError",
+    "InvalidInput",
+    "KeyPair",
+    "LogLine",
+    "Machine",
+    "MissingDependency",
+    "NotFound",
+    "Note",
+    "Outcome",
+    "Part",
+    "Plan",
+    "Problem",
+    "Progress",
+    "QuotaError",
+    "RankStatus",
+    "Report",
     "Result",
     "SojournError",
     "State",
+    "Status",
+    "StatusChanged",
+    "StepEnded",
+    "StepStarted",
     "Storage",
     "Task",
+    "TaskFailed",
+    "Transient",
+    "Upload",
+    "Warned",
+    "check",
     "create",
     "gc",
     "get",
     "latest",
     "list_tasks",
+    "load",
+    "load_all",
+    "plan",
     "run",
 ]
 
 _HOMES = {
-    "SojournError": "sojourn.core.errors",
-    "State": "sojourn.core.status",
-    "Storage": "sojourn.core.task",
-    "Task": "sojourn.core.task",
+    "sojourn.core.errors": (
+        "AuthError",
+        "Cancelled",
+        "CapacityError",
+        "Conflict",
+        "IntegrityError",
+        "InvalidInput",
+        "MissingDependency",
+        "NotFound",
+        "Problem",
+        "QuotaError",
+        "SojournError",
+        "TaskFailed",
+        "Transient",
+    ),
+    "sojourn.core.events": (
+        "CloudEvent",
+        "Event",
+        "LogLine",
+        "Note",
+        "Progress",
+        "StatusChanged",
+        "StepEnded",
+        "StepStarted",
+        "Warned",
+    ),
+    "sojourn.core.interfaces": ("KeyPair", "Machine"),
+    "sojourn.core.report": ("Outcome", "Report"),
+    "sojourn.core.status": ("RankStatus", "State", "Status"),
+    "sojourn.core.task": ("Storage", "Task"),
+    "sojourn.engine.creation": ("Plan",),
+    "sojourn.engine.upload": ("Part", "Upload"),
 }
 
 
@@ -47,7 +147,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: importing sojourn costs nothing."""
     if name not in __all__:
         raise AttributeError(f"module 'sojourn' has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "sojourn.api")), name)
+    home = next((module for module, names in _HOMES.items() if name in names), "sojourn.api")
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -30,11 +30,15 @@ from sojourn.core.logpart import LogPart
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from typing_extensions import Unpack
+
     from sojourn.core.interfaces import ChangedFile, Cloud, Ignore, KeyPair, Machine
     from sojourn.core.report import Report
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
+    from sojourn.engine.creation import Launch, Plan
     from sojourn.engine.ledger import Origin
+    from sojourn.taskfiles.changes import Fields
 
 __all__ = [
     "Handle",
@@ -45,7 +49,10 @@ __all__ = [
     "get",
     "latest",
     "list_tasks",
+    "load",
+    "load_all",
     "overview",
+    "plan",
     "run",
     "saved_log",
 ]
@@ -252,45 +259,116 @@ class Handle:
         return Result(self.id, now.state, now.exit_code, now.reason)
 
 
-def check(task: Task, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> None:
+def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
+    """The one task of a file: a script, a task.yaml or a main.tf.
+
+    `changes`: fields of the task, and of its storage, that are to be other than in the file.
+    """
+    found = load_all(path, **changes)
+    if len(found) > 1:
+        raise InvalidInput(
+            "path", f"{path} has several tasks ({', '.join(found)}); use load_all to get them all"
+        )
+    return next(iter(found.values()))
+
+
+def load_all(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> dict[str, Task]:
+    """All tasks of a file, by the labels of their blocks; a script or YAML file has one."""
+    # The readers of files are loaded when one is read.
+    from sojourn.taskfiles import read_tasks
+    from sojourn.taskfiles.changes import changed
+
+    return {found.label: changed(found.task, changes) for found in read_tasks(Path(path))}
+
+
+def _task(task: Task | str | os.PathLike[str], changes: Fields) -> Task:
+    if isinstance(task, str) and task.startswith("#!"):
+        raise InvalidInput(
+            "task", "is the text of a script, not a path; use sojourn.Task(script=...)"
+        )
+    if isinstance(task, str | os.PathLike):
+        return load(task, **changes)
+    if not changes:
+        return task
+    from sojourn.taskfiles.changes import changed
+
+    return changed(task, changes)
+
+
+def check(
+    task: Task | str | os.PathLike[str],
+    *,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **changes: Unpack[Fields],
+) -> None:
     """Refuse what could not be created; makes nothing."""
+    task = _task(task, changes)
     ctx = ctx or _context(on_event)
     _tell_of_missing(ctx, task)
     engine.creation.check(ctx, clouds.load(task.cloud), _anchored(task))
 
 
+def plan(
+    task: Task | str | os.PathLike[str],
+    *,
+    gitignore: bool = False,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **changes: Unpack[Fields],
+) -> Plan:
+    """What `create` would upload and make; checks the same, and makes nothing."""
+    task = _task(task, changes)
+    ctx = ctx or _context(on_event)
+    return engine.creation.plan(ctx, clouds.load(task.cloud), _launch(ctx, task, None, gitignore))
+
+
 def create(
-    task: Task,
+    task: Task | str | os.PathLike[str],
     *,
     id: TaskId | None = None,
     gitignore: bool = False,
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
+    **changes: Unpack[Fields],
 ) -> Handle:
     """Make everything a task needs, upload its workdir and start it.
 
-    `id`: that of an earlier creation, to go on with it.
+    `task`: or the path of its file, as `load` takes it. `changes`: fields that are to be other
+    than in the task. `id`: that of an earlier creation, to go on with it.
     """
+    task = _task(task, changes)
     ctx = ctx or _context(on_event)
     cloud = clouds.load(task.cloud)
-    id = id or TaskId.for_name(task.name, os.environ)  # noqa: A001
-    _tell_of_missing(ctx, task)
-    environment = resolve_environment(task.environment, os.environ)
-    launch = engine.creation.Launch(id, _anchored(task), environment, _ignore(task, gitignore))
+    launch = _launch(ctx, task, id, gitignore)
     engine.creation.create(ctx, cloud, launch)
-    return Handle(cloud, id, ctx, launch.task)
+    return Handle(cloud, launch.id, ctx, launch.task)
+
+
+def _launch(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:
+    _tell_of_missing(ctx, task)
+    return engine.creation.Launch(
+        id or TaskId.for_name(task.name, os.environ),
+        _anchored(task),
+        resolve_environment(task.environment, os.environ),
+        _ignore(task, gitignore),
+        gitignore,
+    )
 
 
 def run(
-    task: Task,
+    task: Task | str | os.PathLike[str],
     *,
     gitignore: bool = False,
     keep: bool = False,
     keep_failed: bool = False,
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
+    **changes: Unpack[Fields],
 ) -> Result:
     """Create, wait, bring the results home, delete. The log goes to `on_event`.
+
+    `task` and `changes` are as in `create`.
 
     A task that somebody stopped meanwhile stays, to be resumed or deleted. So does one whose
     results may not all be home: it succeeded and left nothing in its output, or it left files and
@@ -298,7 +376,7 @@ def run(
     any case, `keep_failed` if it failed or timed out. `Result.kept` says why.
     """
     ctx = ctx or _context(on_event)
-    handle = create(task, gitignore=gitignore, ctx=ctx)
+    handle = create(task, gitignore=gitignore, ctx=ctx, **changes)
     for line in handle.logs(follow=True):
         ctx.emit(line)
     return handle.conclude(keep=keep, keep_failed=keep_failed)
@@ -477,13 +555,13 @@ def _ignore(task: Task, gitignore: bool) -> Ignore | None:
     if not task.storage.workdir:
         return None
     workdir = Path(task.storage.workdir)
-    rules = engine.gitignore.GitIgnore(workdir) if gitignore else None
+    rules = engine.gitignore.IgnoreRules(workdir, git=gitignore)
     own = _own_folders(workdir)
     if not own:
         return rules
 
     def ignore(path: str, *, folder: bool) -> bool:
-        return path in own or bool(rules and rules(path, folder=folder))
+        return path in own or rules(path, folder=folder)
 
     return ignore
 

@@ -57,6 +57,8 @@ _CHANGES = [
     Change(_FULL, {}, _NOTHING),
     _replaces("cloud", "terraform_data.later.id"),
     _replaces("script", '"#!/bin/sh\\n"'),
+    _replaces("arguments", '["a"]'),
+    Change(_FULL, {"arguments": "[]"}, _IN_PLACE),
     _replaces("script", '"#!/bin/sh\\n${terraform_data.later.id}"'),
     _replaces("region", '"us-east"'),
     _replaces("machine", '"l"'),

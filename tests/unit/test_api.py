@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sojourn
+from sojourn.api import OnEvent
+from sojourn.core import errors, events
 from sojourn.core.errors import InvalidInput, SojournError
 from sojourn.core.events import LogLine
 
@@ -81,3 +85,94 @@ def test_what_begins_like_every_id_may_be_a_name() -> None:
 def test_public_names_are_listed() -> None:
     assert {*sojourn.__all__, "__version__"} <= set(dir(sojourn))
     assert "import_module" not in dir(sojourn)
+
+
+def lines_of(run: Callable[[OnEvent], sojourn.Result]) -> list[str]:
+    seen: list[str] = []
+
+    def on_event(event: sojourn.Event) -> None:
+        if isinstance(event, sojourn.LogLine):
+            seen.append(event.text)
+
+    assert run(on_event).status is sojourn.State.SUCCEEDED
+    return seen
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.sh").write_text('#!/bin/sh\necho "$A" "$@"\nls\n')
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_path_in_place_of_a_task(project: Path) -> None:
+    shown = lines_of(
+        lambda on_event: sojourn.run(
+            "train.sh",
+            workdir=".",
+            environment={"A": "a"},
+            arguments=["--lr", "0.1"],
+            timeout="1m",
+            on_event=on_event,
+        )
+    )
+    assert shown == ["a --lr 0.1", "train.sh"]
+    handle = sojourn.create(project / "train.sh", name="by-path")
+    assert handle.task().name == "by-path"
+    handle.delete()
+
+
+def test_keyword_arguments_change_a_task() -> None:
+    task = sojourn.Task("#!/bin/sh\necho $A$B\n", environment={"A": "a"})
+    shown = lines_of(lambda on_event: sojourn.run(task, environment={"B": "b"}, on_event=on_event))
+    assert shown == ["ab"]
+
+
+def test_a_mistyped_keyword_is_refused_before_anything_is_made(project: Path) -> None:
+    mistyped: dict[str, Any] = {"wrokdir": "."}
+    with pytest.raises(InvalidInput, match=r"wrokdir: unknown field; did you mean workdir\?"):
+        sojourn.create("train.sh", **mistyped)
+    with pytest.raises(InvalidInput, match=r"use sojourn\.Task\(script=\.\.\.\)"):
+        sojourn.run("#!/bin/sh\necho hello\n")
+    assert sojourn.list_tasks() == []
+
+
+def test_load(project: Path) -> None:
+    (project / "task.yaml").write_text("script: {file: train.sh}\nstorage: {workdir: .}\n")
+    assert sojourn.load("train.sh") == sojourn.Task((project / "train.sh").read_text())
+    task = sojourn.load(project / "task.yaml", output="results")
+    assert task.storage == sojourn.Storage(str(project), "results")
+
+
+def test_load_of_several_tasks(project: Path) -> None:
+    block = 'resource "iterative_task" "{}" {{\n  cloud = "local"\n  script = "#!{}"\n}}\n'
+    (project / "main.tf").write_text(block.format("one", "a") + block.format("two", "b"))
+    with pytest.raises(InvalidInput, match=r"main.tf has several tasks \(one, two\)"):
+        sojourn.load("main.tf")
+    found = sojourn.load_all("main.tf", machine="l")
+    assert found == {
+        "one": sojourn.Task("#!a", machine="l"),
+        "two": sojourn.Task("#!b", machine="l"),
+    }
+
+
+def test_a_plan_makes_nothing(project: Path, own_folders: Path, tmp_path: Path) -> None:
+    plan = sojourn.plan("train.sh", workdir=".")
+    assert plan.upload
+    assert [part.path for part in plan.upload.parts] == ["train.sh"]
+    assert plan.id == ""
+    made = [path for name in ("data", "cache", "state") for path in (tmp_path / name).iterdir()]
+    assert made == []
+
+
+def test_all_that_a_caller_meets_can_be_imported() -> None:
+    for module in (errors, events):
+        for name in module.__all__:
+            if name != "Emit":
+                assert getattr(sojourn, name) is getattr(module, name)
+    for name in sojourn.__all__:
+        assert getattr(sojourn, name).__name__ == name
+    met = {"Status", "RankStatus", "Report", "Outcome", "Machine", "KeyPair", "Plan", "Upload"}
+    assert met <= set(dir(sojourn))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["CannotStart", "Script", "adopt_orphans", "below", "kill_below"]
 
@@ -88,10 +88,16 @@ class CannotStart(Exception):
 class Script:
     """A running script in a session of its own; its output, both kinds, is one stream."""
 
-    def __init__(self, file: Path, workdir: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        file: Path,
+        workdir: Path,
+        environment: Mapping[str, str],
+        arguments: Sequence[str] = (),
+    ) -> None:
         try:
             self._process = subprocess.Popen(
-                [str(file)],
+                [str(file), *arguments],
                 cwd=workdir,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -171,7 +177,9 @@ def _cannot_start(file: Path, error: OSError) -> CannotStart:
             _NOT_FOUND,
         )
     if error.errno == errno.E2BIG:
-        return CannotStart("the script cannot be run: its environment is too large", _NOT_RUNNABLE)
+        return CannotStart(
+            "the script cannot be run: its arguments and environment are too large", _NOT_RUNNABLE
+        )
     return CannotStart(
         f"the script cannot be run: {error.strerror}; see its first line, {first}", _NOT_RUNNABLE
     )

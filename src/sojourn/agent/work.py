@@ -279,7 +279,7 @@ class _Attempt:
             "SOJOURN_ATTEMPT": str(self._lease.attempt),
             "SOJOURN_MACHINE": self._config.machine,
         }
-        return Script(file, self._workdir, environment)
+        return Script(file, self._workdir, environment, self._task.arguments)
 
     def _read_output(self, script: Script) -> None:
         while data := script.output.read(65536):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sojourn.cli.commandline import Typed
+from sojourn.cli.target import read_target, stranded
 from sojourn.core.errors import InvalidInput
-from sojourn.core.task import Task
+from sojourn.taskfiles.changes import changed
+
+if TYPE_CHECKING:
+    from sojourn.core.task import Task
 
 __all__ = ["PATH", "task_options", "tasks_from"]
 
@@ -21,7 +23,6 @@ PATH = click.Path(readable=False)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_STORAGE = ("workdir", "output", "exclude", "container", "container_opts")
 
 _OPTIONS = (
     click.option("--name", help="Name it: the same name is always the same task."),
@@ -42,8 +43,20 @@ _OPTIONS = (
         metavar="NAME[=VALUE]",
         help="Set a variable; without a value import the local one, also by glob; repeatable.",
     ),
+    click.option(
+        "--env-file",
+        "env_files",
+        type=PATH,
+        multiple=True,
+        metavar="FILE",
+        help="Read variables from a file of NAME=VALUE lines; repeatable.",
+    ),
     click.option("--parallelism", type=int, help="How many machines (1)."),
-    click.option("--timeout", type=int, metavar="SECONDS", help="End each machine then (86400)."),
+    click.option(
+        "--timeout",
+        metavar="DURATION",
+        help="Maximum run time per machine, such as 45s, 90m or 1h30m (default: 24h).",
+    ),
     click.option("--machine", help="Machine type, such as m, l, xl, m+t4 (m)."),
     click.option("--image", help="Machine image (ubuntu)."),
     click.option("--region", help="Cloud region (us-west)."),
@@ -69,8 +82,11 @@ def task_options(function: _Function) -> _Function:
     return function
 
 
-def tasks_from(file: str | None, command: list[str], options: Mapping[str, Any]) -> list[Task]:
+def tasks_from(
+    ctx: click.Context, options: Mapping[str, Any], warn: Callable[[str], None]
+) -> list[Task]:
     """The tasks that a command line asks for: options win over what a file says."""
+    typed = Typed.of(ctx)
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if given.pop("no_output", None):
         if given.get("output"):
@@ -79,19 +95,20 @@ def tasks_from(file: str | None, command: list[str], options: Mapping[str, Any])
     for name in ("environment", "container_opts", "tags"):
         if name in given:
             given[name] = _pairs(name, given[name])
-    if "exclude" in given:
-        given["exclude"] = tuple(given["exclude"])
-    if command:
-        if file:
-            raise InvalidInput("command", "give a file or a command after `--`, not both")
-        return [_with(Task(script=_script(command)), given)]
-    if not file:
-        raise InvalidInput(
-            "script", "give a script, a task.yaml, a main.tf, or a command after `--`"
-        )
-    tasks = [_with(task, given) for task in _read(file)]
+    for file in reversed(given.pop("env_files", ())):
+        given["environment"] = {**_read_env_file(file), **given.get("environment", {})}
+    workdir = given.get("workdir", "")
+    tasks = [changed(task, given) for task in read_target(ctx, typed, workdir)]
+    if typed.dashed and not workdir and (left := stranded(typed.words[1:], workdir)):
+        warn(f"Not uploaded without --workdir: {', '.join(left)}")
     _refuse_doubles(tasks)
     return tasks
+
+
+def _read_env_file(file: str) -> dict[str, str]:
+    from sojourn.taskfiles.envfile import read_env_file
+
+    return read_env_file(Path(file))
 
 
 def _refuse_doubles(tasks: list[Task]) -> None:
@@ -102,47 +119,6 @@ def _refuse_doubles(tasks: list[Task]) -> None:
             raise InvalidInput(
                 "name", f"{name!r} would be the name of several tasks; give each one of its own"
             )
-
-
-def _script(command: list[str]) -> str:
-    return f"#!/bin/sh\nexec {shlex.join(command)}\n"
-
-
-def _read(file: str) -> list[Task]:
-    from sojourn.cli.taskfile import read_piped, read_tasks
-
-    path = Path(file)
-    if file == "-":
-        return [read_piped(0, "standard input")]
-    if path.is_dir():
-        raise InvalidInput("script", f"{path} is a folder; give a script, a task.yaml or a main.tf")
-    if not path.exists():
-        raise InvalidInput(
-            "script",
-            f"there is no file {path}; a command to run goes after `--`: sojourn run -- {path}",
-        )
-    if not os.access(path, os.R_OK):
-        raise InvalidInput("script", f"{path} cannot be read; allow it first")
-    if path.is_file():
-        return [found.task for found in read_tasks(path)]
-    if path.is_fifo() or _is_standard_input(path):
-        return [read_piped(path, file)]
-    raise InvalidInput("script", f"{path} is neither a file nor a pipe")
-
-
-def _is_standard_input(path: Path) -> bool:
-    """As /dev/stdin is, whatever lies behind it."""
-    return os.path.samestat(path.stat(), os.fstat(0))
-
-
-def _with(task: Task, given: Mapping[str, Any]) -> Task:
-    storage = {name: given[name] for name in _STORAGE if name in given}
-    others = {name: value for name, value in given.items() if name not in _STORAGE}
-    if "environment" in others:
-        others["environment"] = {**task.environment, **others["environment"]}
-    if storage:
-        others["storage"] = replace(task.storage, **storage)
-    return replace(task, **others) if others else task
 
 
 def _pairs(field: str, texts: tuple[str, ...]) -> dict[str, str]:

@@ -11,11 +11,11 @@ from sojourn.core.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["environment_problems", "not_here", "resolve_environment"]
+__all__ = ["LARGEST_VARIABLE", "environment_problems", "not_here", "resolve_environment"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GLOB = re.compile(r"(?=.*[*?\[])[A-Za-z0-9_*?\[\]!-]+")
-_LARGEST = 131_071  # bytes of NAME=VALUE that Linux hands to a program
+LARGEST_VARIABLE = 131_071  # bytes of NAME=VALUE, or of an argument, that Linux hands over
 _FROM_LAUNCHER = ("CI", "CI_*", "GITHUB_*", "BITBUCKET_*", "CML_*", "REPO_TOKEN")
 
 
@@ -29,11 +29,11 @@ def environment_problems(environment: Mapping[str, str]) -> Iterator[Problem]:
             size = len(f"{name}={value}".encode(errors="surrogateescape"))
             if "\0" in value:
                 yield Problem(path, "a value cannot contain a NUL character")
-            elif size > _LARGEST:
+            elif size > LARGEST_VARIABLE:
                 yield Problem(
                     path,
                     f"name and value have {size:,} bytes, and a script can be given "
-                    f"{_LARGEST:,} of each variable; put it into a file of the workdir",
+                    f"{LARGEST_VARIABLE:,} of each variable; put it into a file of the workdir",
                 )
         elif not _GLOB.fullmatch(name):
             yield Problem(

@@ -30,6 +30,7 @@ __all__ = [
     "Data",
     "Features",
     "Fleet",
+    "Found",
     "Ignore",
     "KeyPair",
     "LogCursor",
@@ -88,6 +89,13 @@ class Ignore(Protocol):
 
     def __call__(self, path: str, *, folder: bool) -> bool:
         """Whether this path, relative to the workdir, stays at home."""
+
+
+class Found(Protocol):
+    """Told of the files of a folder."""
+
+    def __call__(self, files: Iterable[tuple[str, int]]) -> None:
+        """Their paths, relative to the folder, and their sizes."""
 
 
 class LogCursor(Protocol):
@@ -162,8 +170,18 @@ class Data(Protocol):
     def load(self, ctx: Context) -> Task:
         """The task without its environment's values. Absent: raises NotFound."""
 
-    def push(self, ctx: Context, workdir: Path, filters: Filters, ignore: Ignore | None) -> None:
-        """Upload the workdir; what is there already is not sent again."""
+    def push(
+        self,
+        ctx: Context,
+        workdir: Path,
+        filters: Filters,
+        ignore: Ignore | None,
+        found: Found | None = None,
+    ) -> None:
+        """Upload the workdir; what is there already is not sent again.
+
+        `found` is told of all its files before the first is sent.
+        """
 
     def pull(
         self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sojourn.core.environment import environment_problems
+from sojourn.core.durations import parse_seconds
+from sojourn.core.environment import LARGEST_VARIABLE, environment_problems
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.filters import Filters
 
@@ -72,7 +74,8 @@ class Task:
     """A script, the machine to run it on, and the data it needs.
 
     The meaning of every field is in docs/reference.md. Environment values may be secret, so they
-    are not part of the representation.
+    are not part of the representation. `timeout` may be given as a text such as "1h30m", and
+    `arguments` as a list.
     """
 
     script: str
@@ -89,8 +92,14 @@ class Task:
     timeout: int = DEFAULT_TIMEOUT
     tags: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.arguments, list):
+            object.__setattr__(self, "arguments", tuple(self.arguments))
+        if isinstance(self.timeout, str):
+            with suppress(ValueError):
+                object.__setattr__(self, "timeout", parse_seconds(self.timeout))
         _copy(self, "environment")
         _copy(self, "tags")
         _refuse(self._problems())
@@ -124,7 +133,14 @@ class Task:
             low=1,
             high=_MACHINES_AT_MOST,
         )
-        yield from _number(self, "timeout", "a number of seconds, 1 or more", low=1, high=_LARGEST)
+        yield from _argument_problems(self.arguments)
+        yield from _number(
+            self,
+            "timeout",
+            "a number of seconds, 1 or more, or a duration such as '1h30m'",
+            low=1,
+            high=_LARGEST,
+        )
         if not isinstance(self.storage, Storage):
             yield Problem("storage", "must be a Storage")
         if isinstance(self.environment, Mapping):
@@ -143,6 +159,7 @@ class Task:
         data["environment"] = dict.fromkeys(self.environment, "")
         data["storage"]["container_opts"] = dict.fromkeys(self.storage.container_opts, "")
         data["storage"]["exclude"] = list(self.storage.exclude)
+        data["arguments"] = list(self.arguments)
         return data
 
     @classmethod
@@ -219,6 +236,20 @@ def _script_problems(script: str) -> Iterator[Problem]:
         yield Problem(
             "script", "has Windows line endings, with which no shebang works; convert it first"
         )
+
+
+def _argument_problems(arguments: object) -> Iterator[Problem]:
+    if not isinstance(arguments, tuple) or not all(isinstance(item, str) for item in arguments):
+        yield Problem("arguments", "must be a list of strings, such as ['--lr', '0.1']")
+        return
+    for number, argument in enumerate(arguments):
+        if "\0" in argument:
+            yield Problem(f"arguments[{number}]", "must not contain a NUL character")
+        elif len(argument.encode(errors="surrogateescape")) > LARGEST_VARIABLE:
+            yield Problem(
+                f"arguments[{number}]",
+                f"must be at most {LARGEST_VARIABLE:,} bytes; write it to a file in the workdir",
+            )
 
 
 def _excludable(output: object) -> str:

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sojourn.core.clock import utc_now
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError, Transient
 from sojourn.core.parallel import together
-from sojourn.engine import ledger
+from sojourn.engine import ledger, upload
 from sojourn.engine.check import check_storage, local_workdir
 from sojourn.engine.lifecycle import any_there, ensure_started, stages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Data, Ignore, Resource
     from sojourn.core.task import Task
 
-__all__ = ["Launch", "check", "create"]
+__all__ = ["Launch", "Plan", "check", "create", "plan"]
 
 _CLEAN_UP_WITHIN = 15 * 60.0  # seconds for removing what a broken-off creation made
 
@@ -35,6 +36,23 @@ class Launch:
     task: Task
     environment: dict[str, str]
     ignore: Ignore | None = None
+    gitignore: bool = False  # whether `ignore` has the rules of git
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What creating a task would do, and did not.
+
+    `id`: empty if each creation has a new one; `resources` then have `ID` in its place.
+    `upload`: None without a workdir. `advice`: how it could be at most half.
+    """
+
+    cloud: str
+    id: str
+    exists: bool
+    resources: tuple[str, ...]
+    upload: upload.Upload | None = None
+    advice: str = ""
 
 
 def check(ctx: Context, cloud: Cloud, task: Task) -> None:
@@ -42,6 +60,26 @@ def check(ctx: Context, cloud: Cloud, task: Task) -> None:
     check_storage(task.storage)
     for note in cloud.check(ctx, task):
         ctx.note(note)
+
+
+def plan(ctx: Context, cloud: Cloud, launch: Launch) -> Plan:
+    """What `create` would upload and make; checks the same, and makes nothing."""
+    check(ctx, cloud, launch.task)
+    storage = launch.task.storage
+    resources = cloud.resources(launch.id, launch.task)
+    known = str(launch.id) if launch.task.name else ""
+    planned = Plan(
+        cloud.name,
+        known,
+        bool(known) and any_there(ctx, resources),
+        tuple(resource.title.replace(str(launch.id), known or "ID") for resource in resources),
+    )
+    if not storage.workdir:
+        return planned
+    workdir = local_workdir(storage)
+    files, excluded = upload.look(workdir, launch.task.filters(), launch.ignore)
+    advice = upload.advice(workdir, files, git=launch.gitignore)
+    return replace(planned, upload=upload.summed(files, excluded), advice=advice)
 
 
 def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
@@ -133,9 +171,9 @@ def _make(
     except Conflict as error:
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
     # The upload may take long, and needs nothing but the store.
-    upload = partial(_upload, ctx, data, launch, existed=existed)
+    push = partial(_upload, ctx, data, launch, existed=existed)
     try:
-        together([upload, partial(_create_all, ctx, others)] if others else [upload])
+        together([push, partial(_create_all, ctx, others)] if others else [push])
     except NotFound:
         _refuse_deleted(ctx, data, launch.id)
         raise
@@ -183,7 +221,20 @@ def _upload(ctx: Context, data: Data, launch: Launch, *, existed: bool) -> None:
     elif launch.task.storage.workdir:
         with ctx.step("Uploading workdir"):
             workdir = local_workdir(launch.task.storage)
-            data.push(ctx, workdir, launch.task.filters(), launch.ignore)
+            announce = partial(_announce, ctx, workdir, launch.gitignore)
+            data.push(ctx, workdir, launch.task.filters(), launch.ignore, announce)
+
+
+def _announce(
+    ctx: Context, workdir: Path, gitignore: bool, files: Iterable[tuple[str, int]]
+) -> None:
+    """Tell what is about to be uploaded, if it is more than a little, and how it could be less."""
+    found = list(files)
+    whole = upload.summed(found)
+    if whole.is_much:
+        ctx.note(f"Uploading {whole}; largest: {whole.largest()}")
+        if advice := upload.advice(workdir, found, git=gitignore):
+            ctx.note(advice)
 
 
 def _remove(ctx: Context, resources: Sequence[Resource]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What git ignores is not uploaded: .gitignore files, at any depth, and .git/info/exclude."""
+"""What stays at home: the rules of .sojournignore files, and if asked for, those of git."""
 
 from __future__ import annotations
 
@@ -11,31 +11,38 @@ from sojourn.engine.wildmatch import Rule, parse_rules
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["GitIgnore"]
+__all__ = ["OWN_FILE", "IgnoreRules"]
+
+OWN_FILE = ".sojournignore"
+_GIT_FILE = ".gitignore"
 
 
-class GitIgnore:
-    """Decides as `git check-ignore` does, for what is below one folder.
+class IgnoreRules:
+    """Decides what is not uploaded, of what is below one folder, as `git check-ignore` does.
 
-    The folder may be a part of a working tree, or of none. It is never ignored itself, whatever
-    the files above it say: the user asked for it. `.git` always is. Each file is read once, when
-    a path in its folder is first asked about. The user's own global excludes do not count.
+    `.sojournignore` files always count, and where one of their rules matches, it decides. With
+    `git`, .gitignore files, .git/info/exclude and `.git` itself count as well. The folder itself
+    is never ignored, whatever files above it say: the user asked for it. Each file is read once,
+    when a path in its folder is first asked about. The user's own global excludes do not count.
     """
 
-    def __init__(self, workdir: Path) -> None:
-        self._workdir = workdir
-        self._rules: dict[str, list[_Source]] = {}
+    def __init__(self, workdir: Path, *, git: bool = False) -> None:
+        self._git = git
+        self._kinds = [_Files(workdir, OWN_FILE)]
+        if git:
+            self._kinds.append(_GitFiles(workdir, _GIT_FILE))
         self._ignored: dict[str, bool] = {"": False}
 
     def __call__(self, path: str, *, folder: bool) -> bool:
-        """Whether git leaves this path out; all that is in an ignored folder is ignored."""
+        """Whether this path stays at home; all that is in an ignored folder does."""
         parent, _, name = path.rpartition("/")
-        if name == ".git" or self._folder_ignored(parent):
+        if (self._git and name == ".git") or self._folder_ignored(parent):
             return True
-        for source in self._rules_for(parent):
-            for rule in source.rules:
-                if rule.matches(source.relative(path), folder=folder):
-                    return not rule.negated
+        for kind in self._kinds:
+            for source in kind.valid_in(parent):
+                for rule in source.rules:
+                    if rule.matches(source.relative(path), folder=folder):
+                        return not rule.negated
         return False
 
     def _folder_ignored(self, path: str) -> bool:
@@ -43,15 +50,29 @@ class GitIgnore:
             self._ignored[path] = self(path, folder=True)
         return self._ignored[path]
 
-    def _rules_for(self, folder: str) -> list[_Source]:
-        """Those that are valid in a folder, the nearest file first."""
+
+class _Files:
+    """All files of one name, in the workdir and in its folders."""
+
+    def __init__(self, workdir: Path, name: str) -> None:
+        self._workdir = workdir
+        self._name = name
+        self._rules: dict[str, list[_Source]] = {}
+
+    def valid_in(self, folder: str) -> list[_Source]:
+        """The rules for what is in a folder, those of the nearest file first."""
         if folder not in self._rules:
-            above = self._rules_for(folder.rpartition("/")[0]) if folder else self._outer()
-            rules = _read(self._workdir / folder / ".gitignore")
+            above = self.valid_in(folder.rpartition("/")[0]) if folder else self._outer()
+            rules = _read(self._workdir / folder / self._name)
             own = _Source(rules, cut=len(folder) + 1 if folder else 0)
             self._rules[folder] = [own, *above] if rules else above
         return self._rules[folder]
 
+    def _outer(self) -> list[_Source]:
+        return []
+
+
+class _GitFiles(_Files):
     def _outer(self) -> list[_Source]:
         """The files above the workdir, up to the top of the working tree, and info/exclude."""
         workdir = self._workdir.resolve()
@@ -59,7 +80,7 @@ class GitIgnore:
         for above in (workdir, *workdir.parents):
             prefix = "" if above == workdir else f"{workdir.relative_to(above).as_posix()}/"
             if above != workdir:
-                sources.append(_Source(_read(above / ".gitignore"), prefix=prefix))
+                sources.append(_Source(_read(above / self._name), prefix=prefix))
             if (above / ".git").exists():
                 exclude = _git_folder(above / ".git") / "info" / "exclude"
                 return [*sources, _Source(_read(exclude), prefix=prefix)]

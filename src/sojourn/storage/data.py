@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.events import LogLine
     from sojourn.core.filters import Filters
-    from sojourn.core.interfaces import ChangedFile, Ignore, LogCursor
+    from sojourn.core.interfaces import ChangedFile, Found, Ignore, LogCursor
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
 
@@ -78,7 +78,14 @@ class StoreData:
     def load(self, ctx: Context) -> Task:
         return load_task(self._store)
 
-    def push(self, ctx: Context, workdir: Path, filters: Filters, ignore: Ignore | None) -> None:
+    def push(
+        self,
+        ctx: Context,
+        workdir: Path,
+        filters: Filters,
+        ignore: Ignore | None,
+        found: Found | None = None,
+    ) -> None:
         def skipped(path: str, reason: str, *, lost: bool = False) -> None:
             if lost:
                 raise InvalidInput(
@@ -104,6 +111,7 @@ class StoreData:
             skipped=skipped,
             stripped=stripped.append,
             step="Uploading workdir",
+            found=found,
         )
         if stripped:
             ctx.warn(_uploaded_without_special_bits(stripped))

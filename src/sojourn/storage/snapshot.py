@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
     from sojourn.core.filters import Filters
-    from sojourn.core.interfaces import Ignore
+    from sojourn.core.interfaces import Found, Ignore
     from sojourn.storage.store import Store
 
 __all__ = ["SnapshotWriter", "newest"]
@@ -96,11 +96,12 @@ class SnapshotWriter:
         first: Callable[[], object] | None = None,
         last: bool = False,
         stripped: Callable[[str], None] | None = None,
+        found: Found | None = None,
     ) -> bool:
         """Store the folder as it is now; False if it is as it was in the last snapshot.
 
         `first` is called before a new snapshot comes into being. `last`: nobody writes there any
-        more. `stripped`: see `scan`.
+        more. `stripped`: see `scan`. `found` is told of all files before the first is read.
 
         A program that writes to a file by mapping it into its memory changes the file's times
         only now and then. So what was read soon after its change is read once more, when it has
@@ -113,6 +114,8 @@ class SnapshotWriter:
         resumed = self._write_pending()
         self._bring_home(ctx)
         entries = self._scan(root, filters, ignore, skipped, stripped)
+        if found:
+            found((entry.path, entry.size) for entry in entries.values() if entry.kind == FILE)
         settled = sys.maxsize if last else time.time_ns() - _SETTLED
         todo = [entry for entry in entries.values() if not self._known(entry, entries, settled)]
         if self._begun and not todo and _same(entries, self._last.entries):

@@ -50,6 +50,7 @@ _ARGUMENTS = (
         "The script to run; its first line, a shebang, says what runs it.",
         required=True,
     ),
+    _argument("arguments", _TEXTS, "Arguments for the script: `$1`, `$2` and so on."),
     _argument("region", STRING, "The region or zone of the cloud.", default="us-west"),
     _argument("machine", STRING, "The type of machine.", default="m"),
     _argument(

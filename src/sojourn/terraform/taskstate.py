@@ -62,6 +62,7 @@ def described(task: Task) -> Object:
     }
     if not task.environment:  # else its values are known to the machines alone
         values["environment"] = None
+    values["arguments"] = list(task.arguments) or None
     values["tags"] = dict(task.tags) or None
     values["name"] = task.name or None
     block: Object = {

@@ -109,6 +109,58 @@ def test_environment_values_arrive_unchanged(
     assert (output / "imported").read_bytes() == value.encode()
 
 
+def test_arguments_arrive_unchanged(lab: Lab) -> None:
+    arguments = ("--lr", "0.1", "", "a b", 'it\'s "q" $HOME `id` \\', "two\nlines", "✓", "x" * 1000)
+    script = 'mkdir output; for each in "$@"; do printf "%s\\0" "$each"; done > output/given'
+    assert lab.run(script, arguments=arguments).exit_code == 0
+    given = (lab.workdir / "output/given").read_text()
+    assert given.split("\0") == [*arguments, ""]
+
+
+def test_other_arguments_make_another_task(lab: Lab) -> None:
+    task = lab.task("exit 0", name="with-arguments", arguments=("one",))
+    handle = sojourn.create(task)
+    assert handle.task().arguments == ("one",)
+    with pytest.raises(sojourn.Conflict):
+        sojourn.create(task, arguments=("two",))
+    handle.delete()
+
+
+def test_what_a_sojournignore_names_is_not_uploaded_but_comes_home(lab: Lab) -> None:
+    for name in ("data/raw", "data/small", "output/old", "deep/x.tmp", "deep/y.tmp"):
+        (lab.workdir / name).parent.mkdir(exist_ok=True)
+        (lab.workdir / name).write_text("here")
+    (lab.workdir / ".sojournignore").write_text("/data/*\n!/data/small\noutput/\n*.tmp\n")
+    (lab.workdir / "deep/.sojournignore").write_text("!y.tmp\n")
+    script = "find . -type f | sort > /tmp/$$; mkdir output; mv /tmp/$$ output/found"
+    assert lab.run(script).exit_code == 0
+    assert lab.output()["found"].split() == [
+        "./.sojournignore",
+        "./data/small",
+        "./deep/.sojournignore",
+        "./deep/y.tmp",
+    ]
+    assert lab.output()["old"] == "here"
+
+
+def test_a_dry_run_makes_nothing(lab: Lab) -> None:
+    (lab.workdir / "data").write_text("x" * 100)
+    before = lab.kit.leaks()
+    task = lab.task("exit 0", name="only-planned")
+    plan = sojourn.plan(task)
+    assert plan.upload
+    assert (plan.cloud, plan.upload.files, plan.upload.bytes) == (lab.kit.cloud, 1, 100)
+    assert plan.resources
+    assert not plan.exists
+    assert lab.kit.leaks() == before == []
+    assert sojourn.list_tasks() == []
+    handle = sojourn.create(task, on_event=lab.events.append)
+    steps = {event.step for event in lab.events if isinstance(event, sojourn.StepStarted)}
+    assert {f"Creating {title}" for title in plan.resources} <= steps
+    assert sojourn.plan(task).exists
+    handle.delete(fetch=False)
+
+
 def test_what_the_script_is_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_SHA", "abc")
     monkeypatch.setenv("MY_SECRET", "not asked for")

@@ -36,6 +36,16 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
     },
     # Results: what a command was called for.
     "created": {"id": _TEXT},  # run, create
+    "plan": {  # run --dry-run, create --dry-run; id: empty if each creation has a new one
+        "id": _TEXT,
+        "cloud": _TEXT,
+        "exists": _BOOL,
+        "resources": _LIST,
+        "files": _INT,
+        "bytes": _INT,
+        "parts": _LIST,
+        "excluded": _LIST,
+    },
     "task": {  # list, status, read; machines and events: not in list
         "id": _TEXT,
         "cloud": _TEXT,
@@ -80,6 +90,7 @@ PARTS: dict[str, dict[str, tuple[type, ...]]] = {
     "machines": {"id": _TEXT, "address": _TEXT, "started": _TEXT, "rank": _INT_OR_NULL},
     "events": {"type": _TEXT, "time": _TEXT, "code": _TEXT, "description": _TEXT},
     "problems": {"path": _TEXT, "message": _TEXT},
+    "parts": {"path": _TEXT, "files": _INT, "bytes": _INT},
     "wrappers": {"tool": _TEXT, "path": _TEXT, "change": _TEXT},
 }
 
@@ -99,7 +110,7 @@ def _check(row: dict[str, Any], *, absent: tuple[str, ...] = ()) -> None:
     if "state" in keys:
         assert keys["state"] in STATES
     for name, part in PARTS.items():
-        if kind not in ("task", "error", "installed") or name not in keys:
+        if kind not in ("task", "error", "installed", "plan") or name not in keys:
             continue
         for member in [keys[name]] if name == "counts" else keys[name]:
             assert member.keys() == part.keys()
@@ -127,6 +138,16 @@ def test_run(shell: Shell) -> None:
     assert states[-1] == "succeeded"
     steps = [row["step"] for row in rows if row["type"] == "step-started"]
     assert steps == [row["step"] for row in rows if row["type"] == "step-ended"]
+
+
+def test_dry_run(shell: Shell) -> None:
+    shell.file("data/x", "x" * 100)
+    for command in (["run", "--dry-run"], ["create", "--dry-run", "--name", "x"]):
+        (row,) = shell.rows(*command, "--workdir", ".", "--exclude", "*.pyc", "true")
+        _check(row)
+        assert (row["cloud"], row["files"], row["bytes"]) == ("local", 1, 100)
+    (row,) = shell.rows("run", "--dry-run", "true")
+    _check(row)
 
 
 def test_detached(shell: Shell) -> None:

@@ -54,17 +54,20 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["run"], "give a script, a task.yaml, a main.tf, or a command after `--`"),
-        (["run", "--"], "give a script, a task.yaml, a main.tf, or a command after `--`"),
-        (["run", "file", "--", "true"], "give a file or a command after `--`, not both"),
-        (["run", "train.sh"], "there is no file train.sh; a command to run goes after `--`"),
+        (["run"], "script: is required: a script, a command, a task.yaml or a main.tf"),
+        (["run", "--"], "script: is required: a script, a command, a task.yaml or a main.tf"),
+        (["run", "no-such-file"], "script: no-such-file not found"),
+        (["run", "no-such.yaml"], "script: no-such.yaml not found"),
         (["run", "--cloud", "locl", "--", "true"], "did you mean 'local'?"),
         (
             ["run", "--cloud", "mars", "--", "true"],
             "'mars' is not available (available: aws, local",
         ),
         (["run", "--parallelism", "0", "--", "true"], "parallelism: 0 is not possible"),
-        (["run", "--timeout", "-5", "--", "true"], "timeout: -5 is not possible"),
+        (
+            ["run", "--timeout", "-5", "--", "true"],
+            "timeout: must be a number of seconds, 1 or more",
+        ),
         (["run", "--spot", "-2", "--", "true"], "spot: -2"),
         (["run", "--env", "1A=x", "--", "true"], "environment.1A: a name has letters"),
         (["run", "--env", "=x", "--", "true"], "environment: '=x' should be NAME=VALUE"),

@@ -38,6 +38,7 @@ def test_defaults() -> None:
         "timeout": 86400,
         "tags": {},
         "name": "",
+        "arguments": (),
     }
 
 
@@ -56,6 +57,7 @@ def test_defaults() -> None:
         ("tags", {"a b": ""}),
         ("name", "Hello, World! é"),
         ("region", "foo=bar,goo=baz"),
+        ("arguments", ("--lr", "0.1", "")),
     ],
 )
 def test_accepted(field: str, value: Any) -> None:
@@ -105,7 +107,11 @@ DISK = "give -1 for automatic, or a size in GB"
         ("parallelism", None, "not None"),
         ("timeout", 0, "0 is not possible; give a number of seconds, 1 or more"),
         ("timeout", -1, "-1 is not possible"),
-        ("timeout", 1e3, "must be a number of seconds, 1 or more, not 1000.0"),
+        (
+            "timeout",
+            1e3,
+            "must be a number of seconds, 1 or more, or a duration such as '1h30m', not 1000.0",
+        ),
         ("storage", {}, "must be a Storage"),
         ("storage", None, "must be a Storage"),
         ("environment", ["A"], "must map names to values"),
@@ -114,6 +120,12 @@ DISK = "give -1 for automatic, or a size in GB"
         ("tags", {1: "a"}, MAP),
         ("tags", [], MAP),
         ("tags", None, MAP),
+        ("timeout", "soon", "or a duration such as '1h30m', not 'soon'"),
+        ("timeout", "", "or a duration such as '1h30m', not ''"),
+        ("timeout", "0m", "0 is not possible"),
+        ("arguments", "--lr", "must be a list of strings, such as ['--lr', '0.1']"),
+        ("arguments", ["--lr", 0.1], "must be a list of strings"),
+        ("arguments", None, "must be a list of strings"),
     ],
 )
 def test_refused(field: str, value: Any, message: str) -> None:
@@ -258,6 +270,7 @@ def full() -> Task:
         timeout=60,
         tags={"t": "v"},
         name="n",
+        arguments=("--lr", "0.1"),
     )
 
 
@@ -323,3 +336,50 @@ def test_filters() -> None:
     assert filters.excludes("a/x.pyc")
     assert filters.excludes("main.tf")
     assert not filters.excludes("x.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("45s", 45),
+        ("90m", 5400),
+        ("1h30m", 5400),
+        (" 1h 30m ", 5400),
+        ("1d", 86400),
+        ("1d2h3m4s", 93784),
+    ],
+)
+def test_a_timeout_with_units_becomes_seconds(text: str, seconds: int) -> None:
+    timeout: Any = text
+    task = Task(SCRIPT, timeout=timeout)
+    assert (task.timeout, type(task.timeout)) == (seconds, int)
+    assert task.to_dict()["timeout"] == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["1.5h", "-1h", "30m1h", "1h30", "h", "1 h", "1H", "1w", "\u0661h", "1h\n30m x"]
+)
+def test_what_is_no_duration(text: str) -> None:
+    timeout: Any = text
+    with pytest.raises(InvalidInput, match="timeout: must be a number of seconds"):
+        Task(SCRIPT, timeout=timeout)
+
+
+def test_arguments_may_be_a_list() -> None:
+    arguments: Any = ["--lr", "0.1"]
+    task = Task(SCRIPT, arguments=arguments)
+    arguments.append("later")
+    assert task.arguments == ("--lr", "0.1")
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("a\0b", r"arguments\[1\]: must not contain a NUL character"),
+        ("x" * 131_072, r"arguments\[1\]: must be at most 131,071 bytes"),
+    ],
+)
+def test_arguments_that_no_program_can_be_given(argument: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Task(SCRIPT, arguments=("fine", argument))

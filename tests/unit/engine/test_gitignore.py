@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sojourn.core.errors import InvalidInput
 from sojourn.core.filters import Filters
 from sojourn.core.interfaces import Ignore
-from sojourn.engine.gitignore import GitIgnore
+from sojourn.engine.gitignore import IgnoreRules
 from sojourn.storage.scan import scan
 
 
@@ -55,7 +55,7 @@ def ignored_by_git(folder: Path) -> set[str]:
 
 
 def ignored_by_us(folder: Path) -> set[str]:
-    ignore: Ignore = GitIgnore(folder)
+    ignore: Ignore = IgnoreRules(folder, git=True)
     return {path for path, is_folder in walk(folder) if ignore(path, folder=is_folder)}
 
 
@@ -170,7 +170,7 @@ def test_as_git_does_with_anything(top: str, nested: str, exclude: str) -> None:
 
 def test_git_itself_is_always_ignored(tmp_path: Path) -> None:
     make(tmp_path, {".gitignore": "!.git\n!.git/**\n"})
-    ignore = GitIgnore(tmp_path)
+    ignore = IgnoreRules(tmp_path, git=True)
     assert ignore(".git", folder=True)
     assert ignore(".git/config", folder=False)
     assert ignore("module/.git", folder=False)
@@ -220,7 +220,7 @@ def test_a_symlink_is_not_read(tmp_path: Path) -> None:
 
 def test_each_file_is_read_once_and_only_when_needed(tmp_path: Path) -> None:
     make(tmp_path, {".gitignore": "x\n", "sub/.gitignore": "y\n"})
-    ignore = GitIgnore(tmp_path)
+    ignore = IgnoreRules(tmp_path, git=True)
     make(tmp_path, {".gitignore": "z\n"})
     assert ignore("z", folder=False)
     make(tmp_path, {".gitignore": "changed\n", "sub/.gitignore": "w\n"})
@@ -236,14 +236,16 @@ def test_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Path, "read_bytes", denied)
     with pytest.raises(InvalidInput, match=r"\.gitignore: cannot be read: Permission denied"):
-        GitIgnore(tmp_path)("x", folder=False)
+        IgnoreRules(tmp_path, git=True)("x", folder=False)
 
 
 def test_in_a_scan(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     make(tmp_path, dict.fromkeys(TREE, ""))
     make(tmp_path, {".gitignore": "data/*\n!data/keep.csv\nsrc/\nbuild/\n*.log\n"})
-    found = scan(tmp_path, Filters(("foo/", "qq/")), GitIgnore(tmp_path), _must_not_skip)
+    found = scan(
+        tmp_path, Filters(("foo/", "qq/")), IgnoreRules(tmp_path, git=True), _must_not_skip
+    )
     assert set(found) == {
         ".gitignore",
         "data",
@@ -261,3 +263,49 @@ def test_in_a_scan(tmp_path: Path) -> None:
 
 def _must_not_skip(path: str, reason: str, *, lost: bool = False) -> None:
     raise AssertionError((path, reason, lost))
+
+
+def test_sojournignore_is_read_as_git_reads_its_own(tmp_path: Path) -> None:
+    for folder, name in (("git", ".gitignore"), ("own", ".sojournignore")):
+        make(
+            tmp_path / folder,
+            {
+                name: "*.log\n/data/*\n!/data/keep\nbuild/\n",
+                f"deep/{name}": "!a.log\n",
+                **dict.fromkeys(("a.log", "deep/a.log", "data/x", "data/keep", "build/x"), ""),
+            },
+        )
+    git_rules = IgnoreRules(tmp_path / "git", git=True)
+    own_rules: Ignore = IgnoreRules(tmp_path / "own")
+    expected = {path for path, folder in walk(tmp_path / "git") if git_rules(path, folder=folder)}
+    found = {path for path, folder in walk(tmp_path / "own") if own_rules(path, folder=folder)}
+    assert found == expected == {"a.log", "data/x", "build", "build/x"}
+
+
+def test_git_has_no_say_unless_asked(tmp_path: Path) -> None:
+    make(tmp_path, {".gitignore": "*\n", ".git/config": "", "x": ""})
+    rules = IgnoreRules(tmp_path)
+    assert not [path for path in (".git", "x") if rules(path, folder=path == ".git")]
+
+
+def test_sojournignore_wins_over_gitignore(tmp_path: Path) -> None:
+    make(
+        tmp_path,
+        {
+            ".gitignore": "data/\n*.bin\n!keep.bin\n",
+            ".sojournignore": "!data/\nkeep.bin\n",
+            "deep/.gitignore": "!keep.bin\n",
+        },
+    )
+    rules = IgnoreRules(tmp_path, git=True)
+    assert not rules("data", folder=True)
+    assert not rules("data/x", folder=False)
+    assert rules("data/x.bin", folder=False)
+    assert rules("keep.bin", folder=False)
+    assert rules("deep/keep.bin", folder=False)
+    assert rules(".git", folder=True)
+
+
+def test_sojournignore_above_the_workdir_does_not_count(tmp_path: Path) -> None:
+    make(tmp_path, {".sojournignore": "*\n", ".git/config": "", "work/x": ""})
+    assert not IgnoreRules(tmp_path / "work", git=True)("x", folder=False)

@@ -53,9 +53,11 @@ def test_all_that_is_given_is_in_the_task() -> None:
         "timeout": 60,
         "tags": {"a": "b"},
         "name": "n",
+        "arguments": ("--lr", "0.1"),
     }
     storage = {"workdir": "w", "output": "o", "exclude": ["*.a"], "container": "c"}
-    values = _values(**given, spot=Decimal("0.1"), storage=[storage])
+    written = {**given, "arguments": list(given["arguments"])}
+    values = _values(**written, spot=Decimal("0.1"), storage=[storage])
     expected = Storage("w", "o", ("*.a",), "c")
     assert task_of(values) == Task(script=_SCRIPT, spot=0.1, storage=expected, **given)
 
@@ -137,6 +139,14 @@ def test_an_empty_map_is_the_same_as_none(name: str) -> None:
     assert _changes(_values(), _values(**{name: {}})) == ()
     assert _changes(_values(**{name: {}}), _values()) == ()
     assert _changes(_values(), _values(**{name: {"a": "b"}})) == ((name,),)
+
+
+def test_other_arguments_are_another_task() -> None:
+    assert _changes(_values(), _values(arguments=[])) == ()
+    assert _changes(_values(arguments=["a"]), _values(arguments=["a"])) == ()
+    assert _changes(_values(arguments=["a"]), _values(arguments=["b"])) == (("arguments",),)
+    assert described(Task(_SCRIPT, arguments=("a", "b")))["arguments"] == ["a", "b"]
+    assert described(Task(_SCRIPT))["arguments"] is None
 
 
 def test_no_price_is_not_the_same_as_any_price() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sojourn.cli.attached import see_through
+from sojourn.cli.commandline import WORDS, WithCommand
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
 from sojourn.core.errors import SojournError
@@ -16,26 +17,23 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
 
 
-class _WithCommand(click.Command):
-    """Keeps what stands after `--` apart, which click alone would mix with the rest."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            at = args.index("--")
-            ctx.meta["command"] = args[at + 1 :]
-            args = args[:at]
-        return super().parse_args(ctx, args)
-
-
-@click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
-@click.argument(
-    "file",
-    required=False,
+_words_argument = click.argument(
+    WORDS,
+    nargs=-1,
     type=PATH,
-    metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]",
+    metavar="[SCRIPT|COMMAND|TASK.YAML|MAIN.TF] [ARGUMENTS]...",
+    expose_value=False,  # `Typed` knows more of them
 )
+_dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show what would be uploaded and created, then exit."
+)
+
+
+@click.command(cls=WithCommand, options_metavar="[OPTIONS]")
+@_words_argument
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@_dry_run_option
 @click.option("-d", "--detach", is_flag=True, help="Print the id and return at once.")
 @click.option("--keep", is_flag=True, help="Do not delete the task at the end.")
 @click.option("--keep-failed", is_flag=True, help="Do not delete the task if it fails.")
@@ -45,8 +43,8 @@ class _WithCommand(click.Command):
 def run(
     ctx: click.Context,
     /,
-    file: str | None,
     gitignore: bool,
+    dry_run: bool,
     detach: bool,
     keep: bool,
     keep_failed: bool,
@@ -56,37 +54,44 @@ def run(
 ) -> None:
     """Run a script on a machine, follow its log, bring its results home, remove everything.
 
+    Options come first: all words after the script or command are its arguments.
+
     The exit code is that of the script (124 after a timeout), and 1 if it succeeded but some of
     its output could not be stored. Ctrl-C detaches: the task goes on.
 
     \b
-    sojourn run -- python3 -c 'print("hello")'
+    sojourn run python3 -c 'print("hello")'
     sojourn run --workdir . --output results train.sh
+    sojourn run --workdir . --output results python3 train.py --lr 0.1
+    sojourn run --dry-run --workdir . train.sh
     sojourn run --workdir . --env 'WANDB_*' --parallelism 4 train.sh
     sojourn run --detach task.yaml
     generate | sojourn run -
     sojourn run main.tf
     """
-    with opened(as_json=as_json):
-        tasks = tasks_from(file, ctx.meta.get("command", []), options)
+    with opened(as_json=as_json) as session:
+        tasks = tasks_from(ctx, options, session.ctx.warn)
+        if dry_run:
+            ctx.exit(_plan(session, tasks, gitignore))
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
         ctx.exit(_run(session, tasks, gitignore, detach, keep, keep_failed))
 
 
-@click.command(cls=_WithCommand, options_metavar="[OPTIONS]")
-@click.argument(
-    "file",
-    required=False,
-    type=PATH,
-    metavar="[SCRIPT|TASK.YAML|MAIN.TF] [-- COMMAND...]",
-)
+@click.command(cls=WithCommand, options_metavar="[OPTIONS]")
+@_words_argument
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@_dry_run_option
 @json_option
 @click.pass_context
 def create(
-    ctx: click.Context, /, file: str | None, gitignore: bool, as_json: bool, **options: Any
+    ctx: click.Context,
+    /,
+    gitignore: bool,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Start a task and print its id: the same as `sojourn run --detach`.
 
@@ -94,8 +99,20 @@ def create(
     sojourn create --workdir . --output results train.sh
     """
     with opened(as_json=as_json) as session:
-        tasks = tasks_from(file, ctx.meta.get("command", []), options)
+        tasks = tasks_from(ctx, options, session.ctx.warn)
+        if dry_run:
+            ctx.exit(_plan(session, tasks, gitignore))
         ctx.exit(_run(session, tasks, gitignore, detach=True))
+
+
+def _plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
+    from sojourn import api
+    from sojourn.cli.plan import plan_row, plan_text
+
+    for task in tasks:
+        plan = api.plan(task, gitignore=gitignore, ctx=session.ctx)
+        session.renderer.result(plan_row(plan), plan_text(plan, task))
+    return 0
 
 
 def _run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lark import Token, Tree
 
-from sojourn.cli.reading import read_text
+from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sojourn.cli.taskfile import TaskFile, read_tasks
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Storage, Task
+from sojourn.taskfiles import TaskFile, read_tasks
 
 SCRIPT = "script: '#!/bin/sh'\n"
 
@@ -23,8 +24,9 @@ def refused(folder: Path, text: str) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
         read(folder, text)
     shown = [str(problem) for problem in caught.value.problems]
-    assert all(line.startswith(str(folder / "task.yaml")) for line in shown)
-    return [line.removeprefix(str(folder / "task.yaml") + ": ") for line in shown]
+    place = re.compile(re.escape(str(folder / "task.yaml")) + r"(:\d+)?: ")
+    assert all(place.match(line) for line in shown)
+    return [place.sub("", line) for line in shown]
 
 
 def test_all_fields(tmp_path: Path) -> None:
@@ -107,9 +109,9 @@ def test_script_from_a_file(tmp_path: Path) -> None:
     ("script", "message"),
     [
         ("{file: missing.sh}", "missing.sh: cannot be read: No such file or directory"),
-        ("{path: x.sh}", "script: must be a text, or `file:`"),
-        ("{file: x.sh, mode: 1}", "script: must be a text, or `file:`"),
-        ("{file: 1}", "script: must be a text, or `file:`"),
+        ("{path: x.sh}", "script: must be a string, or `file:`"),
+        ("{file: x.sh, mode: 1}", "script: must be a string, or `file:`"),
+        ("{file: 1}", "script: must be a string, or `file:`"),
     ],
 )
 def test_script_file_refused(tmp_path: Path, script: str, message: str) -> None:
@@ -164,53 +166,56 @@ def test_merge_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problems"),
     [
-        ("scirpt: x\nscript: '#!x'", ["scirpt: there is no such field; did you mean script?"]),
-        ("qwertz: x\nscript: '#!x'", ["qwertz: there is no such field"]),
+        ("scirpt: x\nscript: '#!x'", ["scirpt: unknown field; did you mean script?"]),
+        ("qwertz: x\nscript: '#!x'", ["qwertz: unknown field"]),
         (
             "storage: {work_dir: .}\nscript: '#!x'",
-            ["storage.work_dir: there is no such field; did you mean storage.workdir?"],
+            ["storage.work_dir: unknown field; did you mean storage.workdir?"],
         ),
         ("cloud: aws", ["script: is required"]),
-        (SCRIPT + "parallelism: two", ["parallelism: must be a whole number, not a text"]),
+        (SCRIPT + "parallelism: two", ["parallelism: must be a whole number, not a string"]),
         (
             SCRIPT + "timeout: 1.5",
-            ["timeout: must be a whole number, not one with a fraction"],
+            [
+                "timeout: must be a number of seconds, 1 or more, or a duration such as '1h30m', "
+                "not 1.5"
+            ],
         ),
         (SCRIPT + "spot: [1]", ["spot: must be a number, not a list"]),
-        (SCRIPT + "name: 7", ["name: must be a text, not a whole number"]),
-        (SCRIPT + "cloud: true", ["cloud: must be a text, not true or false"]),
-        (SCRIPT + "name: 2024-01-31", ["name: must be a text, not a date"]),
-        (SCRIPT + "storage: data", ["storage: must be a map, not a text"]),
-        (SCRIPT + "storage: {exclude: '*.pyc'}", ["storage.exclude: must be a list, not a text"]),
+        (SCRIPT + "name: 7", ["name: must be a string, not a whole number"]),
+        (SCRIPT + "cloud: true", ["cloud: must be a string, not true or false"]),
+        (SCRIPT + "name: 2024-01-31", ["name: must be a string, not a date"]),
+        (SCRIPT + "storage: data", ["storage: must be a map, not a string"]),
+        (SCRIPT + "storage: {exclude: '*.pyc'}", ["storage.exclude: must be a list, not a string"]),
         (
             SCRIPT + "storage: {exclude: [1]}",
-            ["storage.exclude[0]: must be a text, not a whole number"],
+            ["storage.exclude[0]: must be a string, not a whole number"],
         ),
-        (SCRIPT + "storage: {workdir: }", ["storage.workdir: must be a text, not empty"]),
+        (SCRIPT + "storage: {workdir: }", ["storage.workdir: must be a string, not empty"]),
         (SCRIPT + "environment: [A]", ["environment: must be a map, not a list"]),
-        (SCRIPT + "environment: {A: [1]}", ["environment.A: must be a text"]),
-        (SCRIPT + "environment: {A: {b: c}}", ["environment.A: must be a text"]),
+        (SCRIPT + "environment: {A: [1]}", ["environment.A: must be a string"]),
+        (SCRIPT + "environment: {A: {b: c}}", ["environment.A: must be a string"]),
         (SCRIPT + "cloud: aws\ncloud: gcp", ["cloud: is given more than once"]),
         (SCRIPT + "tags: {a: x, a: y}", ["tags.a: is given more than once"]),
-        (SCRIPT + "? [a]\n: b", ["-: a name must be a text"]),
+        (SCRIPT + "? [a]\n: b", ["-: a name must be a string"]),
         (
             "script: echo",
             ["script: must begin with a shebang that says what runs it, such as #!/bin/bash"],
         ),
         ("- a", ["must be a map of a task's fields, such as `script: ...`"]),
         ("", ["must be a map of a task's fields, such as `script: ...`"]),
-        ("a: b\n---\nc: d", ["line 2: this is not valid YAML: but found another document"]),
+        ("a: b\n---\nc: d", ["this is not valid YAML: but found another document"]),
         (
             "script: |\n  x\n\tbad: [",
-            ["line 3: this is not valid YAML: found character '\\t' that cannot start any token"],
+            ["this is not valid YAML: found character '\\t' that cannot start any token"],
         ),
         (
             "a: b\nc: [1, 2",
-            ["line 2: this is not valid YAML: expected ',' or ']', but got '<stream end>'"],
+            ["this is not valid YAML: expected ',' or ']', but got '<stream end>'"],
         ),
         (
             "a: !a x",
-            ["line 1: this is not valid YAML: could not determine a constructor for the tag '!a'"],
+            ["this is not valid YAML: could not determine a constructor for the tag '!a'"],
         ),
         ("a: 2024-99-99", ["this is not valid YAML: month must be in 1..12"]),
     ],
@@ -222,12 +227,80 @@ def test_refused(tmp_path: Path, text: str, problems: list[str]) -> None:
 def test_all_problems_at_once(tmp_path: Path) -> None:
     text = "script: echo\nparallelism: 0\nclout: x\nstorage: {output: ../x, exclude: ['[']}"
     assert [line.partition(":")[0] for line in refused(tmp_path, text)] == [
+        "script",
+        "parallelism",
         "clout",
         "storage.output",
         "storage.exclude",
-        "script",
-        "parallelism",
     ]
+
+
+def problems_of(file: Path, text: str) -> list[str]:
+    file.write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        read_tasks(file)
+    return [str(problem).removeprefix(str(file)) for problem in caught.value.problems]
+
+
+def test_each_problem_has_its_line(tmp_path: Path) -> None:
+    text = """\
+cloud: aws
+parallelism: 0
+timeout: soon
+script: {file: no.sh}
+env: {A: 1}
+environment:
+  OK: 1
+  DEBUG: yes
+  LIST: [1]
+storage:
+  workdirs: .
+  exclude:
+    - 1
+spot: [1]
+cloud: local
+? [a]
+: b
+"""
+    shown = problems_of(tmp_path / "task.yaml", text)
+    assert [line.split(": ")[0] for line in shown] == [
+        f":{number}" for number in (2, 3, 4, 5, 8, 9, 11, 12, 14, 15, 16)
+    ]
+    assert "did you mean environment?" in shown[3]
+    assert "did you mean storage.workdir?" in shown[6]
+    assert shown[9] == ":15: cloud: is given more than once"
+
+
+def test_what_yaml_refuses_comes_after_what_was_found_before(tmp_path: Path) -> None:
+    text = "script: '#!x'\ncloud: a\ncloud: b\nname: !x y\n"
+    first, second = problems_of(tmp_path / "task.yaml", text)
+    assert first == ":3: cloud: is given more than once"
+    assert second.startswith(":4: this is not valid YAML: could not determine a constructor")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("args", "arguments"),
+        ("argument", "arguments"),
+        ("command", "script"),
+        ("env", "environment"),
+        ("workdir", "storage.workdir"),
+        ("excludes", "storage.exclude"),
+        ("outputs", "storage.output"),
+        ("time_out", "timeout"),
+        ("machine_type", "machine"),
+    ],
+)
+def test_a_guess_for_each_habit(tmp_path: Path, name: str, meant: str) -> None:
+    assert refused(tmp_path, SCRIPT + f"{name}: x") == [
+        f"{name}: unknown field; did you mean {meant}?"
+    ]
+
+
+def test_arguments_and_a_timeout_with_units(tmp_path: Path) -> None:
+    task = read(tmp_path, SCRIPT + "arguments: [--lr, '0.1']\ntimeout: 1h30m")
+    assert (task.arguments, task.timeout) == (("--lr", "0.1"), 5400)
 
 
 def test_no_code_is_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from sojourn.cli.taskfile import read_tasks
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Storage, Task
+from sojourn.taskfiles import read_tasks
 
 TASK_PAGE = r"""
 resource "iterative_task" "example" {
@@ -135,8 +136,9 @@ def refused(folder: Path, text: str) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
         read_tasks(file)
     shown = [str(problem) for problem in caught.value.problems]
-    assert all(line.startswith(str(file)) for line in shown)
-    return [line.removeprefix(f"{file}: ").removeprefix("iterative_task.x: ") for line in shown]
+    place = re.compile(re.escape(str(file)) + r"(:\d+)?: (iterative_task\.x: )?")
+    assert all(place.match(line) for line in shown)
+    return [place.sub("", line) for line in shown]
 
 
 def test_the_example_of_the_task_page(tmp_path: Path) -> None:
@@ -343,25 +345,25 @@ ONLY = "only Terraform can work out {}: write the value itself, or use `terrafor
         ("provider = iterative.x", "provider: belongs to Terraform"),
         ("lifecycle {\n}", "lifecycle: belongs to Terraform"),
         ('dynamic "storage" {\n}', "dynamic: belongs to Terraform"),
-        ('machin = "m"', "machin: there is no such field; did you mean machine?"),
-        ("qqqqq = 1", "qqqqq: there is no such field"),
-        ("timeouts = {}", "timeouts: there is no such field; did you mean timeout?"),
+        ('machin = "m"', "machin: unknown field; did you mean machine?"),
+        ("qqqqq = 1", "qqqqq: unknown field"),
+        ("timeouts = {}", "timeouts: unknown field; did you mean timeout?"),
         (
             'storage {\n outputs = "x"\n}',
-            "storage.outputs: there is no such field; did you mean storage.output?",
+            "storage.outputs: unknown field; did you mean storage.output?",
         ),
-        ("storage {\n timeouts {}\n}", "storage.timeouts: there is no such field"),
+        ("storage {\n timeouts {}\n}", "storage.timeouts: unknown field"),
         ("storage = {}", "storage: must be written as storage { ... }"),
         ("environment {\n}", "environment: must be written as environment = ..."),
         ("storage {\n}\n  storage {\n}", "storage: is given more than once"),
         ("spot = 1\n  spot = 2", "spot: is given more than once"),
-        ('timeout = "soon"', "timeout: must be a whole number, not a text"),
-        ("timeout = 1.5", "timeout: must be a whole number, not one with a fraction"),
-        ("timeout = true", "timeout: must be a whole number, not true or false"),
+        ('timeout = "soon"', "timeout: must be a number of seconds, 1 or more, or a duration"),
+        ("timeout = 1.5", "timeout: must be a number of seconds, 1 or more, or a duration"),
+        ("timeout = true", "timeout: must be a number of seconds, 1 or more, or a duration"),
         ("timeout = 0", "timeout: 0 is not possible; give a number of seconds, 1 or more"),
-        ("name = []", "name: must be a text, not a list"),
-        ('environment = "x"', "environment: must be a map, not a text"),
-        ('storage {\n exclude = "x"\n}', "storage.exclude: must be a list, not a text"),
+        ("name = []", "name: must be a string, not a list"),
+        ('environment = "x"', "environment: must be a map, not a string"),
+        ('storage {\n exclude = "x"\n}', "storage.exclude: must be a list, not a string"),
         ('storage {\n output = "/x"\n}', "storage.output: '/x' is outside workdir"),
         ('script = "echo"', "script: must begin with a shebang"),
         ('name = "a\nb"', "name: a text in quotes cannot go over several lines"),
@@ -394,8 +396,8 @@ def test_refused(tmp_path: Path, fields: str, problem: str) -> None:
             "cloud: is required",
         ),
         (with_fields("") + with_fields(""), "iterative_task.x: there are two blocks"),
-        ('a = "b"\nresource "x" {\n  c = = 1\n}', "line 3: this is not valid HCL"),
-        ('resource "x" "y" {\n', "line 2: this is not valid HCL"),
+        ('a = "b"\nresource "x" {\n  c = = 1\n}', "this is not valid HCL"),
+        ('resource "x" "y" {\n', "this is not valid HCL"),
     ],
 )
 def test_whole_file_refused(tmp_path: Path, text: str, problem: str) -> None:
@@ -409,12 +411,54 @@ def test_whole_file_refused(tmp_path: Path, text: str, problem: str) -> None:
 def test_several_problems_at_once(tmp_path: Path) -> None:
     text = 'resource "iterative_task" "x" {\n  machin = "m"\n  name = var.x\n  count = 2\n}'
     assert [line.partition(":")[0] for line in refused(tmp_path, text)] == [
+        "cloud",
+        "script",
         "machin",
         "name",
         "count",
-        "cloud",
-        "script",
     ]
+
+
+def test_problems_of_all_tasks_with_their_lines(tmp_path: Path) -> None:
+    file = write(
+        tmp_path,
+        """
+resource "iterative_task" "one" {
+  cloud   = "local"
+  timeout = 0
+  script  = <<-END
+    #!/bin/sh
+  END
+  storage {
+    workdirs = "."
+    exclude  = "*.pyc"
+  }
+}
+
+resource "iterative_task" "two" {
+  cloud       = "local"
+  environment = { A = "1" }
+  tags        = { B = var.b }
+  spot        = []
+}
+""",
+    )
+    with pytest.raises(InvalidInput) as caught:
+        read_tasks(file)
+    shown = [str(problem).removeprefix(str(file)) for problem in caught.value.problems]
+    assert [":".join(line.split(":")[1:4]) for line in shown] == [
+        "4: iterative_task.one: timeout",
+        "9: iterative_task.one: storage.workdirs",
+        "10: iterative_task.one: storage.exclude",
+        "14: iterative_task.two: script",
+        "17: iterative_task.two: tags",
+        "18: iterative_task.two: spot",
+    ]
+
+
+def test_arguments_and_a_timeout_with_units(tmp_path: Path) -> None:
+    task = read(tmp_path, with_fields('  arguments = ["--lr", 0.1]\n  timeout = "1h30m"'))
+    assert (task.arguments, task.timeout) == (("--lr", "0.1"), 5400)
 
 
 def test_environment_is_not_in_messages(tmp_path: Path) -> None:

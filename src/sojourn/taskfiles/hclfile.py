@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_origin
 
 import hcl2
 from lark.exceptions import UnexpectedInput
 
-from sojourn.cli.decode import STORAGE_FIELDS, TASK_FIELDS, decode_task
-from sojourn.cli.hclvalues import HCLTree, NotLiteral, evaluate, number, parts, text
-from sojourn.cli.reading import located, read_text, unknown
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.task import Storage, Task
+from sojourn.taskfiles.decode import FIELDS, KINDS, decode_task
+from sojourn.taskfiles.hclvalues import HCLTree, NotLiteral, evaluate, number, parts, text
+from sojourn.taskfiles.reading import Source, read_text, refusal, unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,23 +38,34 @@ _ONLY_TERRAFORM = frozenset(
 def read_hcl(path: Path) -> dict[str, Task]:
     """All tasks of a file, by the labels of their blocks; other blocks are ignored."""
     tasks: dict[str, Task] = {}
-    for label, body in _blocks(path):
-        where = f"{path}: {_KIND}.{label}"
-        if label in tasks:
-            raise InvalidInput(where, "there are two blocks of this name")
-        tasks[label] = _task(body, where, path.parent)
+    problems: list[Problem] = []
+    for block, label in _blocks(path):
+        reader = _Reader(path.parent)
+        data = reader.read(block)
+        source = Source(str(path), f"{_KIND}.{label}", reader.lines)
+        try:
+            if label in tasks:
+                raise source.refusal([Problem("", "there are two blocks of this name")])
+            tasks[label] = decode_task(data, source, path.parent, reader.problems)
+        except InvalidInput as error:
+            problems += error.problems
+    if problems:
+        raise refusal(problems)
     if not tasks:
         raise InvalidInput(str(path), f'has no task: no `resource "{_KIND}" "name" {{ ... }}`')
     return tasks
 
 
-def _blocks(path: Path) -> Iterator[tuple[str, HCLTree]]:
+def _blocks(path: Path) -> Iterator[tuple[HCLTree, str]]:
     for item in _items(_parse(path)):
         kind, labels = _heading(item)
         if item.data == "block" and kind == "resource" and labels[:1] == [_KIND]:
             if len(labels) != 2:
-                raise InvalidInput(str(path), f'an {_KIND} needs a name: resource "{_KIND}" "name"')
-            yield labels[1], _body(item)
+                raise InvalidInput(
+                    f"{path}:{item.meta.line}",
+                    f'an {_KIND} needs a name: resource "{_KIND}" "name"',
+                )
+            yield item, labels[1]
 
 
 def _parse(path: Path) -> HCLTree:
@@ -63,7 +74,7 @@ def _parse(path: Path) -> HCLTree:
         [body] = parts(hcl2.parses_to_tree(source))
     except UnexpectedInput as error:
         line = source.count("\n") + 1 if error.line < 1 else error.line
-        raise InvalidInput(f"{path}: line {line}", "this is not valid HCL") from error
+        raise InvalidInput(f"{path}:{line}", "this is not valid HCL") from error
     return body
 
 
@@ -86,46 +97,43 @@ def _words(node: HCLTree) -> Iterator[str]:
     return (str(token) for token in node.scan_values(lambda token: token != '"'))
 
 
-def _task(body: HCLTree, where: str, folder: Path) -> Task:
-    reader = _Reader(folder)
-    data = reader.fields(body, Task, "")
-    problems = reader.problems + [
-        Problem(name, "is required")
-        for name in _REQUIRED
-        if name not in data and all(problem.path != name for problem in reader.problems)
-    ]
-    if problems:
-        raise located(where, problems)
-    return decode_task(data, where, folder)
-
-
 class _Reader:
     """Reads the attributes and blocks of a task, and gathers what is wrong with them."""
 
     def __init__(self, folder: Path) -> None:
+        self.lines: dict[str, int] = {}
         self.problems: list[Problem] = []
         self._folder = folder
 
-    def fields(self, body: HCLTree, kind: type, prefix: str) -> dict[str, Any]:
-        """The fields of one block; attributes that are null count as not given."""
-        known = STORAGE_FIELDS if kind is Storage else TASK_FIELDS
+    def read(self, block: HCLTree) -> dict[str, Any]:
+        """The fields of a task; attributes that are null count as not given."""
+        self.lines[""] = block.meta.line
+        data = self._fields(_body(block), Task, "")
+        refused = {problem.path for problem in self.problems}
+        for name in _REQUIRED:
+            if name not in data and name not in refused:
+                self._refuse(name, "is required")
+        return data
+
+    def _fields(self, body: HCLTree, kind: type, prefix: str) -> dict[str, Any]:
         seen: set[str] = set()
         data: dict[str, Any] = {}
         for item in _items(body):
             name, _ = _heading(item)
             path = prefix + name
+            self.lines[path] = item.meta.line
             if name in seen:
                 self._refuse(path, "is given more than once")
             elif name in _ONLY_TERRAFORM:
                 self._refuse(path, "belongs to Terraform; remove it, or use `terraform apply`")
-            elif name not in known:
+            elif name not in KINDS[kind]:
                 if (item.data, path) != ("block", "timeouts"):
-                    self.problems.append(unknown(path, known))
+                    self.problems.append(unknown(path, FIELDS))
             elif (item.data == "block") != (path == "storage"):
                 right = "storage { ... }" if path == "storage" else f"{name} = ..."
                 self._refuse(path, f"must be written as {right}")
             elif item.data == "block":
-                data[name] = self.fields(_body(item), Storage, "storage.")
+                data[name] = self._fields(_body(item), Storage, "storage.")
             else:
                 self._attribute(item, path, _converter(kind, name), data)
             seen.add(name)
@@ -149,8 +157,8 @@ class _Reader:
 
 def _converter(kind: type, name: str) -> Callable[[Any], Any]:
     """As Terraform converts: numbers to texts and back, where the other one is wanted."""
-    wanted = get_type_hints(kind)[name]
-    if wanted in (int, float):
+    wanted = KINDS[kind][name]
+    if wanted in (int, float, Any):
         return number
     if get_origin(wanted) is tuple:
         return _list

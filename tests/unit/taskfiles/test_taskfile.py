@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.cli.taskfile import TaskFile, read_tasks
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Task
+from sojourn.taskfiles import TaskFile, read_tasks
 
 
 @pytest.mark.parametrize("name", ["train.sh", "train", "train.py", "train.tf.sh"])
@@ -58,7 +58,7 @@ def test_no_parser_is_loaded_for_a_script(tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from sojourn.cli.taskfile import read_tasks
+from sojourn.taskfiles import read_tasks
 read_tasks(Path({str(file)!r}))
 print(sorted({{"yaml", "msgspec", "hcl2", "lark"}} & set(sys.modules)))
 """

@@ -1,0 +1,166 @@
+"""How much goes up, what the largest parts are, and how it could be less."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.filters import Filters
+from sojourn.engine.gitignore import OWN_FILE, IgnoreRules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from sojourn.core.interfaces import Ignore
+
+__all__ = ["Part", "Upload", "advice", "look", "size_in_words", "summed"]
+
+_MUCH_BYTES = 50 << 20
+_MANY_FILES = 5_000
+_PARTS_NAMED = 3
+
+_REGENERATED = frozenset(
+    [
+        ".git",
+        ".ipynb_checkpoints",
+        ".mypy_cache",
+        ".nox",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+        ".venv",
+        "__pycache__",
+        "node_modules",
+        "venv",
+    ]
+)
+"""Folders that programs make by themselves, and that no script needs from here."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One entry of the workdir, with all that is in it."""
+
+    path: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What goes up: the parts of the workdir, the largest first, and what stays at home."""
+
+    parts: tuple[Part, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> int:
+        """How many files there are."""
+        return sum(part.files for part in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        """How large they are."""
+        return sum(part.bytes for part in self.parts)
+
+    @property
+    def is_much(self) -> bool:
+        """Whether it is more than a little."""
+        return self.bytes > _MUCH_BYTES or self.files > _MANY_FILES
+
+    def halves(self, other: Upload) -> bool:
+        """Whether it is at most half of another one, in what makes that one much."""
+        smaller = other.bytes > _MUCH_BYTES and self.bytes * 2 <= other.bytes
+        return smaller or (other.files > _MANY_FILES and self.files * 2 <= other.files)
+
+    def __str__(self) -> str:
+        files = "1 file" if self.files == 1 else f"{self.files:,} files"
+        return f"{files}, {size_in_words(self.bytes)}"
+
+    def largest(self) -> str:
+        """Its largest parts, in words."""
+        return ", ".join(f"{p.path} {size_in_words(p.bytes)}" for p in self.parts[:_PARTS_NAMED])
+
+
+def summed(files: Iterable[tuple[str, int]], excluded: Iterable[str] = ()) -> Upload:
+    """What these files, by path and size, come to."""
+    count: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    for path, number in files:
+        top = path.partition("/")[0]
+        count[top] += 1
+        size[top] += number
+    parts = (Part(path, count[path], size[path]) for path in count)
+    largest = sorted(parts, key=lambda part: (-part.bytes, -part.files, part.path))
+    return Upload(tuple(largest), tuple(excluded))
+
+
+def look(
+    workdir: Path, filters: Filters, ignore: Ignore | None
+) -> tuple[list[tuple[str, int]], list[str]]:
+    """The files of a folder that would be uploaded, with their sizes, and what would not be.
+
+    Nothing is read but names and sizes.
+    """
+    from sojourn.storage.manifest import FILE  # only a dry run has to look by itself
+    from sojourn.storage.scan import scan
+
+    excluded: list[str] = []
+
+    def skipped(path: str, reason: str, *, lost: bool = False) -> None:
+        if lost:
+            raise InvalidInput("storage.workdir", f"could not read {workdir / path}: {reason}")
+        excluded.append(path)
+
+    def noted(path: str, *, folder: bool) -> bool:
+        away = filters.excludes(path, folder=folder)
+        away = away or bool(ignore and ignore(path, folder=folder))
+        if away:
+            excluded.append(path)
+        return away
+
+    entries = scan(workdir, Filters(), noted, skipped)
+    files = [(entry.path, entry.size) for entry in entries.values() if entry.kind == FILE]
+    return files, sorted(excluded)
+
+
+def advice(workdir: Path, files: list[tuple[str, int]], *, git: bool) -> str:
+    """How to upload at most half of these files; empty if nothing would."""
+    whole = summed(files)
+    if not whole.is_much:
+        return ""
+    made = _regenerated(files)
+    choices = [(_without(files, made), f"add {', '.join(sorted(made))} to {OWN_FILE}")]
+    if not git:
+        rules = IgnoreRules(workdir, git=True)
+        kept = [item for item in files if not rules(item[0], folder=False)]
+        choices.insert(0, (summed(kept), "use `--gitignore`"))
+    less, how = min(choices, key=lambda choice: (choice[0].bytes, choice[0].files))
+    return f"To upload {less} instead, {how}." if less.halves(whole) else ""
+
+
+def _regenerated(files: list[tuple[str, int]]) -> set[str]:
+    return {
+        f"{name}/" for path, _ in files for name in path.split("/")[:-1] if name in _REGENERATED
+    }
+
+
+def _without(files: list[tuple[str, int]], folders: set[str]) -> Upload:
+    return summed(
+        item for item in files if not any(f"{f}/" in folders for f in item[0].split("/")[:-1])
+    )
+
+
+def size_in_words(size: int) -> str:
+    """Such as 1.2 GiB."""
+    if size < 1024:
+        return "1 byte" if size == 1 else f"{size} bytes"
+    amount = size / 1024
+    for unit in ("KiB", "MiB", "GiB"):
+        if amount < 1000:
+            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
+        amount /= 1024
+    return f"{amount:,.1f} TiB"

@@ -1,0 +1,61 @@
+"""Files that say what to run: a script, a YAML file, or Terraform's own main.tf.
+
+What does not belong here: options of a command line, and anything that is done with a task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Task
+from sojourn.taskfiles.reading import Source, decoded, read_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["TaskFile", "is_task_file", "read_tasks", "script_task"]
+
+_YAML = (".yaml", ".yml")
+_HCL = ".tf"
+
+
+@dataclass(frozen=True)
+class TaskFile:
+    """A task and what its file calls it: the label of its block, else the file's own name."""
+
+    label: str
+    task: Task
+
+
+def is_task_file(path: Path) -> bool:
+    """Whether a file of this name describes tasks; any other is a script."""
+    return path.suffix.lower() in (*_YAML, _HCL)
+
+
+def read_tasks(path: Path) -> list[TaskFile]:
+    """All tasks of a file, by its name: `*.yaml`, `*.yml`, `*.tf`; any other is a script.
+
+    A relative `storage.workdir` is taken from the file's folder, and comes back absolute.
+    """
+    suffix = path.suffix.lower()
+    if suffix in _YAML:
+        # The readers are imported only when one is needed: the parsers are slow to load.
+        from sojourn.taskfiles.yamlfile import read_yaml
+
+        return [TaskFile(path.stem, read_yaml(path))]
+    if suffix == _HCL:
+        from sojourn.taskfiles.hclfile import read_hcl
+
+        return [TaskFile(label, task) for label, task in read_hcl(path).items()]
+    return [TaskFile(path.stem, script_task(read_text(path), str(path)))]
+
+
+def script_task(script: str | bytes, name: str) -> Task:
+    """The task that runs a script, as a file or pipe of this name has it."""
+    text = decoded(script, name) if isinstance(script, bytes) else script
+    try:
+        return Task(text)
+    except InvalidInput as error:
+        raise Source(name).refusal(error.problems) from error

@@ -1,0 +1,74 @@
+"""What is said of a task beside its file: options, and keyword arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from sojourn.core.errors import InvalidInput
+from sojourn.core.task import Storage, Task
+from sojourn.taskfiles.reading import refusal, unknown
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+__all__ = ["Fields", "changed"]
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a task, and of its storage, as keyword arguments."""
+
+    script: str
+    cloud: str
+    region: str
+    machine: str
+    disk_size: int
+    spot: float
+    image: str
+    permission_set: str
+    parallelism: int
+    storage: Storage
+    environment: Mapping[str, str]
+    timeout: int | str
+    tags: Mapping[str, str]
+    name: str
+    arguments: Sequence[str]
+    workdir: str | PathLike[str]
+    output: str
+    exclude: Sequence[str]
+    container: str
+    container_opts: Mapping[str, str]
+
+
+_STORAGE = tuple(Storage.__dataclass_fields__)
+_TASK = tuple(Task.__dataclass_fields__)
+
+
+def changed(task: Task, changes: Mapping[str, Any]) -> Task:
+    """The same task with other fields, those of its storage by their own names.
+
+    `environment` adds to the variables that the task has; all others replace.
+    """
+    problems = [unknown(name, _TASK + _STORAGE) for name in changes if name not in _TASK + _STORAGE]
+    own = {name: value for name, value in changes.items() if name in _TASK}
+    inner = {name: value for name, value in changes.items() if name in _STORAGE}
+    try:
+        if inner:
+            own["storage"] = replace(own.get("storage", task.storage), **inner)
+    except InvalidInput as error:
+        problems += error.problems
+    try:
+        task = replace(task, **_merged(task, own)) if own else task
+    except InvalidInput as error:
+        problems += error.problems
+    if problems:
+        raise refusal(problems)
+    return task
+
+
+def _merged(task: Task, own: dict[str, Any]) -> dict[str, Any]:
+    given = own.get("environment")
+    if not isinstance(given, Mapping):
+        return own
+    return {**own, "environment": {**task.environment, **given}}

@@ -1,0 +1,117 @@
+"""From the plain data of a parsed file to a task, strictly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+import msgspec
+
+from sojourn.core.errors import InvalidInput, Problem
+from sojourn.core.task import Storage, Task
+from sojourn.taskfiles.reading import Source, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["FIELDS", "KINDS", "decode_task"]
+
+KINDS: dict[type, dict[str, Any]] = {
+    Storage: get_type_hints(Storage),
+    Task: {**get_type_hints(Task), "timeout": Any},  # a number or "1h30m": the task knows
+}
+FIELDS = (*KINDS[Task], *(f"storage.{name}" for name in KINDS[Storage]))
+"""All that can be written, by their whole names."""
+
+_SOME_SCRIPT = "#!/bin/sh"  # in place of one that is missing, to look at all the others
+
+T = TypeVar("T")
+
+
+def decode_task(
+    data: Mapping[str, Any], source: Source, folder: Path, problems: Sequence[Problem] = ()
+) -> Task:
+    """Decode a task; all its problems, those found before included, are raised at once.
+
+    A relative `storage.workdir` is taken from `folder`.
+    """
+    found: list[Problem] = []
+    storage = _storage(data.get("storage", {}), found)
+    values = _fields({k: v for k, v in data.items() if k != "storage"}, Task, "", found)
+    if "script" not in data:
+        found.append(Problem("script", "is required"))
+    values.setdefault("script", _SOME_SCRIPT)
+    task = _made(Task, values, found)
+    seen = {problem.path for problem in problems}
+    every = [*problems, *(problem for problem in found if problem.path not in seen)]
+    if every or task is None or storage is None:
+        raise source.refusal(every)
+    if storage.workdir:
+        storage = replace(storage, workdir=str((folder / storage.workdir).resolve()))
+    return replace(task, storage=storage)
+
+
+def _storage(data: Any, problems: list[Problem]) -> Storage | None:
+    if not isinstance(data, Mapping):
+        problems.append(_converted(data, dict[str, Any], "storage"))
+        return None
+    return _made(Storage, _fields(data, Storage, "storage.", problems), problems)
+
+
+def _fields(
+    data: Mapping[str, Any], kind: type, prefix: str, problems: list[Problem]
+) -> dict[str, Any]:
+    """Those that have the right type; each one alone, as the first problem is not the only one."""
+    values = {}
+    for name, value in data.items():
+        if name not in KINDS[kind]:
+            problems.append(unknown(prefix + name, FIELDS))
+            continue
+        try:
+            values[name] = msgspec.convert(value, KINDS[kind][name])
+        except msgspec.ValidationError as error:
+            problems.append(_problem(str(error), prefix + name))
+    return values
+
+
+def _converted(value: Any, kind: Any, path: str) -> Problem:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return _problem(str(error), path)
+    raise AssertionError(f"{path} is not wrong")
+
+
+def _made(kind: type[T], values: dict[str, Any], problems: list[Problem]) -> T | None:
+    try:
+        return kind(**values)
+    except InvalidInput as error:
+        problems += error.problems
+    return None
+
+
+_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "empty",
+    "object": "a map",
+    "str": "a string",
+}
+
+
+def _problem(message: str, path: str) -> Problem:
+    wrong = re.fullmatch(r"Expected `(\w+)`, got `(\w+)`(?: - at `\$(.*)`)?", message)
+    if not wrong:
+        return Problem(path, message)
+    expected = _named(wrong[1])
+    got = "one with a fraction" if wrong.group(1, 2) == ("int", "float") else _named(wrong[2])
+    return Problem(path + (wrong[3] or ""), f"must be {expected}, not {got}")
+
+
+def _named(kind: str) -> str:
+    return _WORDS.get(kind, f"a {kind}")

@@ -1,0 +1,120 @@
+"""Tasks in YAML: the fields of a task, by name.
+
+YAML guesses types, and a task's maps have texts only: what looks like a number there is taken as
+it is written, and what looks like a truth value is refused, because `yes` and `true` would be one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from sojourn.core.errors import InvalidInput, Problem
+from sojourn.taskfiles.decode import decode_task
+from sojourn.taskfiles.reading import Source, read_text, refusal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sojourn.core.task import Task
+
+__all__ = ["read_yaml"]
+
+_TAG = "tag:yaml.org,2002:"
+_TEXT_MAPS = ("environment", "tags", "storage.container_opts")
+
+
+def read_yaml(path: Path) -> Task:
+    """The one task of a YAML file."""
+    reader = _Reader(path)
+    data = reader.load()
+    return decode_task(data, Source(str(path), "", reader.lines), path.parent, reader.problems)
+
+
+class _Reader:
+    """Reads one document, and gathers what is wrong with it and on which lines its fields are."""
+
+    def __init__(self, path: Path) -> None:
+        self.lines: dict[str, int] = {}
+        self.problems: list[Problem] = []
+        self._path = path
+
+    def load(self) -> dict[str, Any]:
+        self._loader = yaml.SafeLoader(read_text(self._path))
+        try:
+            root = self._loader.get_single_node()
+            if not isinstance(root, yaml.MappingNode):
+                raise InvalidInput(
+                    str(self._path), "must be a map of a task's fields, such as `script: ...`"
+                )
+            self._prepare(root)
+            data: dict[str, Any] = self._loader.construct_document(root)
+        except yaml.MarkedYAMLError as error:
+            raise self._invalid(error.problem or error.context, error) from error
+        except (yaml.YAMLError, ValueError) as error:
+            raise self._invalid(error) from error
+        finally:
+            self._loader.dispose()
+        if isinstance(data.get("script"), dict):
+            data["script"] = self._script(data["script"])
+        return data
+
+    def _invalid(self, said: object, error: yaml.MarkedYAMLError | None = None) -> InvalidInput:
+        """What YAML itself refuses, after all that was found before."""
+        mark = error and (error.problem_mark or error.context_mark)
+        lines = {"": mark.line + 1} if mark else {}
+        found = Source(str(self._path), "", self.lines).located(self.problems)
+        last = Problem("", f"this is not valid YAML: {said}")
+        return refusal([*found, *Source(str(self._path), "", lines).located([last])])
+
+    def _script(self, script: dict[str, Any]) -> str:
+        name = script.get("file")
+        if set(script) != {"file"} or not isinstance(name, str):
+            self._refuse("script", "must be a string, or `file:` with the name of a file")
+            return ""
+        try:
+            return read_text(self._path.parent / name)
+        except InvalidInput as error:
+            self._refuse("script", str(error))
+            return ""
+
+    def _prepare(self, node: yaml.MappingNode, prefix: str = "") -> None:
+        """Keep names and the values of text maps as they are written."""
+        self._refuse_repeated(node, prefix)
+        self._loader.flatten_mapping(node)
+        for key, value in list(node.value):
+            if not isinstance(key, yaml.ScalarNode):
+                self.lines[f"{prefix}-"] = key.start_mark.line + 1
+                self._refuse(f"{prefix}-", "a name must be a string")
+                node.value.remove((key, value))
+                continue
+            key.tag = _TAG + "str"
+            path = prefix + key.value
+            self.lines[path] = key.start_mark.line + 1
+            if prefix[:-1] in _TEXT_MAPS:
+                self._take_text(value, path, node, key)
+            elif isinstance(value, yaml.MappingNode) and (path == "storage" or path in _TEXT_MAPS):
+                self._prepare(value, f"{path}.")
+
+    def _refuse_repeated(self, node: yaml.MappingNode, prefix: str) -> None:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                self._refuse(prefix + name, "is given more than once")
+
+    def _take_text(
+        self, value: yaml.Node, path: str, node: yaml.MappingNode, key: yaml.Node
+    ) -> None:
+        if not isinstance(value, yaml.ScalarNode):
+            self._refuse(path, "must be a string")
+            node.value.remove((key, value))
+            return
+        if value.tag == _TAG + "bool":
+            self._refuse(path, f"put it in quotes to say which text is meant: '{value.value}'")
+        if value.tag == _TAG + "null":
+            value.value = ""
+        value.tag = _TAG + "str"
+
+    def _refuse(self, path: str, message: str) -> None:
+        self.problems.append(Problem(path, message))
