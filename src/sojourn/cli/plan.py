@@ -42,14 +42,14 @@ def plan_text(plan: Plan, task: Task) -> str:
 
 
 def _uploaded(upload: Upload | None, task: Task) -> Iterator[str]:
-    from sojourn.engine.upload import size_in_words
+    from sojourn.core.sizes import size_of
 
     if upload is None:
         yield "No workdir: nothing to upload"
         return
     yield f"Would upload {upload} from {task.storage.workdir}"
     for part in upload.parts[:_LARGEST]:
-        yield f"  {size_in_words(part.bytes):>10}  {part.path}"
+        yield f"  {size_of(part.bytes):>10}  {part.path}"
     if len(upload.parts) > _LARGEST:
         yield f"  and {len(upload.parts) - _LARGEST:,} more"
     if upload.excluded:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 
+from sojourn.core.durations import parse_seconds
 from sojourn.core.errors import InvalidInput
 
 __all__ = ["age", "moment"]
-
-_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def age(since: str, now: datetime | None = None) -> str:
@@ -39,15 +37,13 @@ def _two(large: int, unit: str, small: int, smaller: str) -> str:
 
 def moment(path: str, text: str, now: datetime | None = None) -> datetime:
     """A point in time: so long ago, such as 10m or 1h30m, or a date and time (UTC)."""
-    match = _DURATION.fullmatch(text.strip())
-    numbers = [int(number or 0) for number in match.groups()] if match and match[0] else None
     try:
-        if numbers is not None:
-            seconds = sum(n * size for n, size in zip(numbers, _UNITS.values(), strict=True))
-            return (now or datetime.now(timezone.utc)) - timedelta(seconds=seconds)
+        ago = timedelta(seconds=parse_seconds(text))
+        return (now or datetime.now(timezone.utc)) - ago
     except OverflowError:
         return datetime.min.replace(tzinfo=timezone.utc)
-    found = _parsed(text.strip())
+    except ValueError:
+        found = _parsed(text.strip())
     if found is None:
         raise InvalidInput(
             path,

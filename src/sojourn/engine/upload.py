@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.filters import Filters
+from sojourn.core.sizes import size_of
 from sojourn.engine.gitignore import OWN_FILE, IgnoreRules
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.interfaces import Ignore
 
-__all__ = ["Part", "Upload", "advice", "look", "size_in_words", "summed"]
+__all__ = ["Part", "Upload", "advice", "look", "summed"]
 
 _MUCH_BYTES = 50 << 20
 _MANY_FILES = 5_000
@@ -78,11 +79,11 @@ class Upload:
 
     def __str__(self) -> str:
         files = "1 file" if self.files == 1 else f"{self.files:,} files"
-        return f"{files}, {size_in_words(self.bytes)}"
+        return f"{files}, {size_of(self.bytes)}"
 
     def largest(self) -> str:
         """Its largest parts, in words."""
-        return ", ".join(f"{p.path} {size_in_words(p.bytes)}" for p in self.parts[:_PARTS_NAMED])
+        return ", ".join(f"{p.path} {size_of(p.bytes)}" for p in self.parts[:_PARTS_NAMED])
 
 
 def summed(files: Iterable[tuple[str, int]], excluded: Iterable[str] = ()) -> Upload:
@@ -152,15 +153,3 @@ def _without(files: list[tuple[str, int]], folders: set[str]) -> Upload:
     return summed(
         item for item in files if not any(f"{f}/" in folders for f in item[0].split("/")[:-1])
     )
-
-
-def size_in_words(size: int) -> str:
-    """Such as 1.2 GiB."""
-    if size < 1024:
-        return "1 byte" if size == 1 else f"{size} bytes"
-    amount = size / 1024
-    for unit in ("KiB", "MiB", "GiB"):
-        if amount < 1000:
-            return f"{amount:.1f} {unit}" if amount < 10 else f"{amount:.0f} {unit}"
-        amount /= 1024
-    return f"{amount:,.1f} TiB"

@@ -64,7 +64,7 @@ def test_git_knows_what_would_halve_it(shell: Shell) -> None:
     big(shell, "data/a.bin", 60)
     shell.file(".gitignore", "data/\n")
     shown = shell.ok("run", "--dry-run", "--workdir", ".", "true")
-    assert "To upload 1 file, 6 bytes instead, use `--gitignore`." in shown
+    assert "To upload 1 file, 6 B instead, use `--gitignore`." in shown
     shown = shell.ok("run", "--dry-run", "--gitignore", "--workdir", ".", "true")
     assert "To upload" not in shown
 

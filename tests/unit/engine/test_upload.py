@@ -2,28 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from sojourn.engine.upload import Part, advice, size_in_words, summed
+from sojourn.engine.upload import Part, advice, summed
 
 MANY = 5_001
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        (0, "0 bytes"),
-        (1023, "1023 bytes"),
-        (1, "1 byte"),
-        (1536, "1.5 KiB"),
-        (1023 << 20, "1.0 GiB"),
-        (900 << 20, "900 MiB"),
-        (1288490189, "1.2 GiB"),
-        (5 << 40, "5.0 TiB"),
-    ],
-)
-def test_sizes(size: int, words: str) -> None:
-    assert size_in_words(size) == words
 
 
 def test_the_largest_parts_come_first() -> None:
