@@ -132,7 +132,7 @@ def _found(module: str) -> bool:
 
 
 def install(*, version: str = PROVIDER_VERSION, force: bool = False) -> Installed:
-    """Place the wrapper for both tools and all source addresses, and record the Python that runs this.
+    """Place the wrapper for both tools, at all addresses, and record the Python that runs this.
 
     `force`: also in place of a file that is not our own. Before the first change everything is
     checked. Can be repeated.
