@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.processes import MARK, marked
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 _HEAD = """\
 terraform {
@@ -125,7 +125,7 @@ class Project:
 
     def finish(self, process: subprocess.Popen[str]) -> Ran:
         """Wait for a command that was started."""
-        out, err = process.communicate(timeout=150)
+        out, err = process.communicate(timeout=patience(150))
         return Ran(process.returncode, out, err)
 
     def run(
@@ -180,7 +180,7 @@ class Project:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=patience(100),
             check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
