@@ -11,7 +11,7 @@ SOJOURN = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header --python-version 3.10 --upgrade
 
-.PHONY: help demo test test-slow lint bench lock proto docs clean
+.PHONY: help demo install test test-slow test-small lint bench lock proto docs clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,11 +19,17 @@ help: ## Show the targets
 demo: $(VENV)/run.done ## Run a training script on the local cloud, take its machine away, watch it recover
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
+install: $(VENV)/install.done ## Put the Terraform provider in place, run from this clone
+	$(BIN)/sojourn terraform install
+
 test: lint ## Check style, types and layers, and run the tests
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: $(VENV)/dev.done ## Run the tests that take long: with machines that boot, among others
 	$(BIN)/python -m pytest -n 2 -m slow
+
+test-small: ## Run `make test` from a fresh clone on a small and busy machine; root on Linux
+	tests/small_machine.sh
 
 lint: $(VENV)/dev.done ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -37,6 +43,7 @@ bench: $(VENV)/bench.done ## Measure beside the peers
 lock: $(VENV)/dev.done ## Choose new versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) pyproject.toml --group build -o requirements/run.txt
+	$(LOCK) pyproject.toml --extra aws --extra terraform --group build -o requirements/install.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --group bench -o requirements/bench.txt
 

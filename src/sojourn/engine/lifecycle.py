@@ -7,6 +7,7 @@ the last to come and the first to go.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -65,7 +66,8 @@ def _scale_to_none(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     scaler = cloud.scaler(id)
     if not scaler.read(ctx):
         return
-    scaler.scale(ctx, 0)
+    with suppress(NotFound):  # another command deletes it meanwhile
+        scaler.scale(ctx, 0)
     waiting = ctx.within(_FLUSH_WITHIN)
     while (fleet := scaler.fleet(ctx)) and fleet.machines:
         waiting.sleep(cloud.features.poll)

@@ -1,12 +1,13 @@
 """Puts the provider where Terraform and OpenTofu find it, and takes it away again.
 
-    HOME/.terraform.d/plugins/REGISTRY/iterative/iterative/VERSION/PLATFORM/   a package folder
-        terraform-provider-iterative_vVERSION                                  wrapper.sh
-    HOME/.terraform.d/sojourn/python                                           which Python to run
+    HOME/.terraform.d/plugins/HOST/iterative/iterative/VERSION/PLATFORM/   a package folder
+        terraform-provider-iterative_vVERSION                              wrapper.sh
+    HOME/.terraform.d/sojourn/python                                       which Python to run
 
 Both tools search this plugins folder before they ask a registry, and need no configuration for
 it. Terraform has always done so; OpenTofu does since 1.7, and before if ~/.terraform.d exists.
-Each has a registry of its own, so each has its own copy of the wrapper.
+Each has a registry of its own, so each has its own copy of the wrapper. A third one serves
+`source = "github.com/iterative/iterative"`, as a main.tf for a clone of the old provider has it.
 
 The record of the Python lies beside the plugins folder, and not below $XDG_DATA_HOME, so that
 whoever finds the wrapper finds the record: nothing but HOME decides on both.
@@ -47,7 +48,12 @@ __all__ = [
 PROVIDER_VERSION = "0.11.100"
 SOURCE = "iterative/iterative"
 
-_REGISTRIES = {"Terraform": "registry.terraform.io", "OpenTofu": "registry.opentofu.org"}
+# Which tool takes the provider from where, as the first part of its source address.
+_HOSTS = {
+    "Terraform": "registry.terraform.io",
+    "OpenTofu": "registry.opentofu.org",
+    "either": "github.com",
+}
 _PROGRAM = "terraform-provider-iterative"
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _MARK = b"#!/bin/sh\n# sojourn-terraform-wrapper\n"
@@ -78,7 +84,7 @@ class Change(str, Enum):
 
 @dataclass(frozen=True)
 class Placed:
-    """A wrapper, for one tool. `beside`: what else is in its folder and should not be."""
+    """A wrapper, for one tool or either. `beside`: what else is in its folder and should not be."""
 
     tool: str
     path: Path
@@ -126,7 +132,7 @@ def _found(module: str) -> bool:
 
 
 def install(*, version: str = PROVIDER_VERSION, force: bool = False) -> Installed:
-    """Place the wrapper for both tools, and record the Python that runs this.
+    """Place the wrapper for both tools, at all addresses, and record the Python that runs this.
 
     `force`: also in place of a file that is not our own. Before the first change everything is
     checked. Can be repeated.
@@ -135,8 +141,8 @@ def install(*, version: str = PROVIDER_VERSION, force: bool = False) -> Installe
         raise InvalidInput("version", f"{version!r} should be three numbers, as in 0.11.20")
     names, python = platforms(), _python()
     targets = [
-        (tool, _provider(registry) / version / name / f"{_PROGRAM}_v{version}")
-        for tool, registry in _REGISTRIES.items()
+        (tool, _provider(host) / version / name / f"{_PROGRAM}_v{version}")
+        for tool, host in _HOSTS.items()
         for name in names
     ]
     for _, path in targets:
@@ -204,8 +210,8 @@ def _root() -> Path:
     return Path(home) / ".terraform.d"
 
 
-def _provider(registry: str) -> Path:
-    return _root() / "plugins" / registry / SOURCE
+def _provider(host: str) -> Path:
+    return _root() / "plugins" / host / SOURCE
 
 
 def _record() -> Path:
@@ -295,7 +301,7 @@ def _holds(path: Path, content: bytes, mode: int) -> bool:
 
 def _ours() -> list[Path]:
     """All that we placed, and what was left of files that were being placed."""
-    providers = [_provider(registry) for registry in _REGISTRIES.values()]
+    providers = [_provider(host) for host in _HOSTS.values()]
     wrappers = [path for folder in providers for path in folder.glob(f"*/*/{_PROGRAM}*")]
     record = _record()
     parts = [path for folder in (*providers, record.parent) for path in folder.glob(_PARTS)]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sojourn import Handle
+from tests.support.waiting import patience
 
 
 class LocalKit:
@@ -75,7 +76,7 @@ class LocalKit:
         return found
 
     def leaks(self) -> list[str]:
-        give_up = time.monotonic() + 5  # a supervisor needs a moment to end
+        give_up = time.monotonic() + patience(5)  # a supervisor needs a moment to end
         while (processes := self.processes()) and time.monotonic() < give_up:
             time.sleep(0.05)
         folders = [self._root / "data", self._root / "cache"]

@@ -26,6 +26,7 @@ from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.restore import Restorer
 from sojourn.storage.store import Store, StoreAddress, open_store
 from tests.support.processes import MARK, marked
+from tests.support.waiting import patience
 
 
 def alive(pid: int) -> bool:
@@ -75,7 +76,7 @@ class AgentProcess:
 
     def wait(self, seconds: float = 30.0) -> int:
         """Its exit code; meanwhile its memory is watched."""
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + patience(seconds)
         while self.process.poll() is None:
             assert time.monotonic() < give_up, f"the agent did not end: {self.said}"
             with suppress(OSError):
@@ -183,7 +184,7 @@ class World:
         """All agents must have ended, and nothing of theirs may be left."""
         running = [agent for agent in self.agents if agent.process.poll() is None]
         left: list[int] = []
-        give_up = time.monotonic() + 3
+        give_up = time.monotonic() + patience(3)
         while not running and (left := marked(self.mark)) and time.monotonic() < give_up:
             time.sleep(0.02)
         for pid in marked(self.mark):

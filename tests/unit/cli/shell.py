@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.processes import MARK, marked
+from tests.support.waiting import patience
 
 COMMAND = (sys.executable, "-m", "sojourn.cli")
 
@@ -50,7 +51,7 @@ class Terminal:
         return bool(data)
 
     def until(self, text: str, seconds: float = 20.0) -> None:
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + patience(seconds)
         while text not in self.shown:
             going = self.read()
             assert text in self.shown or (going and time.monotonic() < give_up), self.shown
@@ -68,7 +69,7 @@ class Terminal:
 
     def wait(self, seconds: float = 30.0) -> int:
         """The exit code."""
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + patience(seconds)
         while self._code is None:
             assert time.monotonic() < give_up, self.shown
             if self._terminal >= 0 and self.read():
@@ -129,7 +130,7 @@ class Shell:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=patience(60),
             **options,
         )
 
@@ -193,7 +194,7 @@ class Shell:
         if tasks := self.tasks():
             self.ok("delete", "--no-pull", "--force", *tasks)
         left: list[int] = []
-        give_up = time.monotonic() + 5
+        give_up = time.monotonic() + patience(5)
         while (left := marked(self.mark)) and time.monotonic() < give_up:
             time.sleep(0.05)
         for pid in left:

@@ -15,7 +15,7 @@ from sojourn.core.errors import MissingDependency
 from sojourn.terraform.install import PROVIDER_VERSION, platforms
 from tests.unit.cli.shell import Shell, stubs
 
-_REGISTRIES = ("registry.terraform.io", "registry.opentofu.org")
+_HOSTS = ("registry.terraform.io", "registry.opentofu.org", "github.com")
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def ready(shell: Shell) -> Shell:
 def _wrappers(shell: Shell, version: str = PROVIDER_VERSION) -> list[Path]:
     plugins = shell.home / ".terraform.d" / "plugins"
     return [
-        plugins / registry / "iterative/iterative" / version / name / _program(version)
-        for registry in _REGISTRIES
+        plugins / host / "iterative/iterative" / version / name / _program(version)
+        for host in _HOSTS
         for name in platforms()
     ]
 

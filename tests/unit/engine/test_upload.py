@@ -10,13 +10,13 @@ MANY = 5_001
 def test_the_largest_parts_come_first() -> None:
     found = summed([("b/x", 5), ("a", 7), ("b/y/z", 4), ("c", 0)])
     assert found.parts == (Part("b", 2, 9), Part("a", 1, 7), Part("c", 1, 0))
-    assert (found.files, found.bytes, str(found)) == (4, 16, "4 files, 16 bytes")
+    assert (found.files, found.bytes, str(found)) == (4, 16, "4 files, 16 B")
 
 
 def test_many_small_files_are_much(tmp_path: Path) -> None:
     files = [("train.py", 1), *((f"web/node_modules/{n}/x.js", 1) for n in range(MANY))]
     assert advice(tmp_path, files, git=True) == (
-        "To upload 1 file, 1 byte instead, add node_modules/ to .sojournignore."
+        "To upload 1 file, 1 B instead, add node_modules/ to .sojournignore."
     )
     assert advice(tmp_path, files[:-2], git=True) == ""
 

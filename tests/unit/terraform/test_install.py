@@ -23,8 +23,13 @@ from sojourn.terraform.install import (
     platforms,
     uninstall,
 )
+from tests.terraform.project import tool_program
 
-_HOSTS = {"Terraform": "registry.terraform.io", "OpenTofu": "registry.opentofu.org"}
+_HOSTS = {
+    "Terraform": "registry.terraform.io",
+    "OpenTofu": "registry.opentofu.org",
+    "either": "github.com",
+}
 _AWKWARD = """it's a "folder" $HOME `x` \\n é"""
 
 
@@ -272,12 +277,13 @@ def test_uninstall_removes_ours_and_nothing_else(home: Path) -> None:
     part.touch()  # of an installation that was killed
 
     done = uninstall()
-    assert len(done.files) == 3 * 2 * len(platforms()) + 2
+    assert len(done.files) == 3 * len(_HOSTS) * len(platforms()) + 2
     assert part in done.files
     assert plugins / "registry.opentofu.org" in done.folders
     assert _tree(home) == before
     assert not (home / ".terraform.d" / "sojourn").exists()
     assert not (plugins / "registry.opentofu.org").exists()
+    assert not (plugins / "github.com").exists()
 
 
 def test_uninstall_leaves_no_folder(home: Path) -> None:
@@ -465,10 +471,9 @@ class Tool:
     """Terraform or OpenTofu, in a folder with a main.tf, without configuration and network."""
 
     def __init__(self, name: str, folder: Path, home: Path) -> None:
-        program = shutil.which(_TOOLS[name])
-        if program is None:
+        self.program = tool_program(_TOOLS[name])
+        if not self.program:
             pytest.skip(f"install {_TOOLS[name]} to enable it: it is not in PATH")
-        self.program = program
         self.cwd = folder / "project"
         self.cwd.mkdir()
         (folder / "empty.tfrc").touch()
@@ -478,19 +483,20 @@ class Tool:
             "HOME": str(home),
             "HTTPS_PROXY": "http://127.0.0.1:9",  # nobody listens there
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(Path.cwd()),
             "TF_CLI_CONFIG_FILE": str(folder / "empty.tfrc"),
         }
 
-    def asks_for(self, version: str) -> None:
+    def asks_for(self, version: str, source: str = "iterative/iterative") -> None:
         (self.cwd / "main.tf").write_text(
             "terraform {\n  required_providers {\n    iterative = {\n"
-            f'      source  = "iterative/iterative"\n      version = "{version}"\n'
+            f'      source  = "{source}"\n      version = "{version}"\n'
             '    }\n  }\n}\nprovider "iterative" {}\n'
         )
 
     def __call__(self, *args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self.program, *args, "-no-color"],
+            [*self.program, *args, "-no-color"],
             cwd=self.cwd,
             env=self.environment,
             capture_output=True,
@@ -514,6 +520,14 @@ def test_init_finds_it(tool: Tool, version: str) -> None:
     tool.asks_for(version)
     tool.init()
     assert f'"{PROVIDER_VERSION}"' in tool.lock.read_text()
+
+
+def test_init_finds_it_by_the_address_of_a_clone(tool: Tool) -> None:
+    install()
+    tool.asks_for("~> 0.11", "github.com/iterative/iterative")
+    tool.init("--upgrade")
+    assert 'provider "github.com/iterative/iterative"' in tool.lock.read_text()
+    assert tool("validate").returncode == 0
 
 
 def test_the_lock_file_stays_valid(

@@ -6,6 +6,7 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from sojourn.clouds.aws.credentials import Used, used_by
 from sojourn.clouds.aws.errors import code_of, translated
 from sojourn.core.errors import AuthError, MissingDependency
 
@@ -73,7 +74,7 @@ class Account:
     def call(self, what: str, service: str, region: str, operation: str, **arguments: Any) -> Any:
         """Carry out an operation; `what` is what the user knows it by."""
         client = self.client(service, region)
-        with translated(what, lambda text: self._decoded(text, region)):
+        with translated(what, lambda text: self._decoded(text, region), self._used):
             return getattr(client, operation)(**arguments)
 
     def pages(
@@ -81,8 +82,12 @@ class Account:
     ) -> Iterator[Any]:
         """All pages of an answer."""
         client = self.client(service, region)
-        with translated(what, lambda text: self._decoded(text, region)):
+        with translated(what, lambda text: self._decoded(text, region), self._used):
             yield from client.get_paginator(operation).paginate(**arguments)
+
+    def _used(self) -> Used:
+        with self._lock:
+            return used_by(self.session)
 
     def _decoded(self, text: str, region: str) -> str:
         """What AWS encoded in a refusal, if we may know it."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.aws import tags
+from sojourn.clouds.aws import profile, tags
 from sojourn.clouds.aws.locate import Places
 from sojourn.clouds.aws.machines import Offers
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
 
 __all__ = ["AwsCloud"]
-
-_PROFILE = re.compile(r"arn:aws:iam::\d*:instance-profile/.+")
-
 
 # AWS's own limits; of times it tells none, and ten years are as good as ever.
 _MOST = {"disk_size": 65536, "timeout": 10 * 365 * 86400}
@@ -49,24 +45,19 @@ class AwsCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         given = task.permission_set
-        if given and not _PROFILE.fullmatch(given):
-            raise InvalidInput(
-                "permission_set",
-                f"{given!r} is no instance profile; give its ARN, such as "
-                "arn:aws:iam::123456789012:instance-profile/name",
-            )
+        note = profile.note_on(given) if given else ""
         _check_limits(task)
         self._check_profile(given)
         tags.check(task)
         self._places.check(task)
         self._offers.check(task)
-        return ()
+        return (note,) if note else ()
 
     def _check_profile(self, given: str) -> None:
         """Refuse a profile that is not there, if we may know."""
         if not given:
             return
-        name = given.rpartition("/")[2]
+        name = profile.name_of(given)
         try:
             self._account.call(
                 "permission_set",

@@ -6,6 +6,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from sojourn.clouds.aws.credentials import Used
 from sojourn.core.errors import (
     AuthError,
     CapacityError,
@@ -86,14 +87,10 @@ _TAKEN = frozenset({"BucketAlreadyExists", "InvalidGroup.Duplicate"})
 _IN_USE = frozenset({"BucketNotEmpty", "DeleteConflict", "DependencyViolation"})
 _NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "SpotMaxPriceTooLow"})
 
-_LOGIN_HINT = (
-    "Log in (`aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; "
-    "`sojourn doctor` shows who you are."
-)
+_LOGIN_HINT = "Log in (`aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 _REGION_HINT = "Enable the region in your account, or choose another."
 # By code, where another login would not help.
 _HINTS = {
-    "AuthFailure": f"{_LOGIN_HINT} In a region that is not enabled: {_REGION_HINT}",
     "OptInRequired": _REGION_HINT,
     "RequestTimeTooSkewed": "Set the clock of this computer.",
 }
@@ -122,19 +119,31 @@ def ignoring(*codes: str) -> Iterator[None]:
 
 
 @contextmanager
-def translated(what: str, decode: Callable[[str], str] | None = None) -> Iterator[None]:
-    """Let boto's exceptions out as ours. `decode` reads what AWS encodes in a refusal."""
+def translated(
+    what: str,
+    decode: Callable[[str], str] | None = None,
+    used: Callable[[], Used] | None = None,
+) -> Iterator[None]:
+    """Let boto's exceptions out as ours.
+
+    `decode` reads what AWS encodes in a refusal; `used` tells which credentials AWS was shown.
+    """
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except ClientError as error:
-        raise _ours(error, what, decode) from error
+        raise _ours(error, what, decode, used) from error
     except BotoCoreError as error:
         raise _unreachable(error, what) from error
 
 
-def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> SojournError:
+def _ours(
+    error: Any,
+    what: str,
+    decode: Callable[[str], str] | None,
+    used: Callable[[], Used] | None,
+) -> SojournError:
     code = code_of(error)
     told = f"{error.response['Error'].get('Message', code)} ({code})"
     message = f"{what}: {told}"
@@ -143,8 +152,7 @@ def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> Sojourn
     if code in _DENIED or (code == "ValidationError" and _REFUSED.search(message)):
         return _denied(message, decode)
     if code in _LOGIN:
-        late = "RequestTimeTooSkewed" if _LATE.search(message) else code
-        return AuthError(message, hint=_HINTS.get(late, _LOGIN_HINT))
+        return _rejected("RequestTimeTooSkewed" if _LATE.search(message) else code, told, used)
     if code in _LATER or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 503:
         return Transient(message, hint="Try again; it continues where it was.")
     if code in _QUOTA:
@@ -160,6 +168,17 @@ def _ours(error: Any, what: str, decode: Callable[[str], str] | None) -> Sojourn
     return SojournError(message, hint="`sojourn doctor` may tell more.")
 
 
+def _rejected(code: str, told: str, used: Callable[[], Used] | None) -> AuthError:
+    """Whatever was asked for: it is the login that AWS does not accept."""
+    if code in _HINTS:
+        return AuthError(f"AWS rejected the request: {told}", hint=_HINTS[code])
+    shown = used() if used else Used("your login", _LOGIN_HINT)
+    hint = f"{shown.remedy} `sojourn doctor` shows who you are."
+    if code == "AuthFailure":  # EC2 says the same of a region that the account has not enabled
+        hint += f" If the region is not enabled: {_REGION_HINT}"
+    return AuthError(f"AWS rejected the credentials from {shown.source}: {told}", hint=hint)
+
+
 def _denied(message: str, decode: Callable[[str], str] | None) -> AuthError:
     encoded = _ENCODED.search(message)
     if encoded and decode:
@@ -172,7 +191,7 @@ def _denied(message: str, decode: Callable[[str], str] | None) -> AuthError:
 def _unreachable(error: Any, what: str) -> SojournError:
     name = type(error).__name__
     if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
-        return AuthError(f"AWS: {error}", hint=_LOGIN_HINT)
+        return AuthError(f"AWS: {error}", hint=f"{_LOGIN_HINT} `sojourn doctor` shows who you are.")
     if name in ("ProfileNotFound", "NoRegionError", "InvalidRegionError"):
         return AuthError(f"{what}: {error}", hint="See ~/.aws/config and AWS_PROFILE.")
     if "SSO" in name or "Token" in name:

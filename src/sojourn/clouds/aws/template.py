@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from sojourn.clouds.aws import glance, tags
 from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.aws.site import BOOT, PROBLEMS, Made, until_known
 from sojourn.clouds.aws.store import options_for_machines, url_of
@@ -93,7 +94,7 @@ class LaunchTemplate(Made):
 
     def _profile(self) -> dict[str, str]:
         given = self._site.wanted.permission_set
-        return {"Arn": given} if given else {"Name": self._site.name}
+        return {"Arn": arn_of(given)} if given else {"Name": self._site.name}
 
     def _user_data(self) -> str:
         site, place = self._site, self._site.place

@@ -14,6 +14,7 @@ from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.policy import FOR_MACHINES
 from sojourn.core.context import Context
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
+from sojourn.core.events import Event, Note
 from sojourn.core.ids import TaskId
 from sojourn.core.task import Storage, Task
 from tests.simcloud.aws import backends
@@ -163,14 +164,25 @@ def test_options_that_nobody_knows_are_refused(laptop: SimAWS, bucket: str) -> N
     assert caught.value.path == "storage.container_opts"
 
 
-def test_a_profile_of_the_users_is_used_and_left_alone(laptop: SimAWS) -> None:
+@pytest.mark.parametrize("colons", [2, 1])
+def test_a_profile_of_the_users_is_used_and_left_alone(laptop: SimAWS, colons: int) -> None:
+    """With one colon: as pages of Terraform Provider Iterative write it."""
     iam = backends.iam()
     iam.create_role("mine", "{}", "/", None, "", [], 3600)
     profile = iam.create_instance_profile("mine", "/", ["mine"])
     before = laptop.inventory()
+    given = profile.arn.replace("::", ":" * colons)
+    events: list[Event] = []
     handle = sojourn.create(
-        Task("#!/bin/sh\n", cloud="aws", permission_set=profile.arn, storage=Storage())
+        Task("#!/bin/sh\n", cloud="aws", permission_set=given, storage=Storage()),
+        on_event=events.append,
     )
     assert not any(line.startswith(("role tpi", "profile tpi")) for line in laptop.inventory())
+    ec2 = Account().client("ec2", "us-west-1")
+    found = ec2.describe_launch_template_versions(LaunchTemplateName=handle.id)
+    data = found["LaunchTemplateVersions"][0]["LaunchTemplateData"]
+    assert data["IamInstanceProfile"] == {"Arn": profile.arn}
+    notes = [event.message for event in events if isinstance(event, Note)]
+    assert any(f"Using {profile.arn} as permission_set" in note for note in notes) == (colons == 1)
     sojourn.get(handle.id).delete()
     assert laptop.inventory() == before

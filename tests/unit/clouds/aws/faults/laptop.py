@@ -14,6 +14,7 @@ from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
 from sojourn.engine import creation, lifecycle, observe, removal
 from tests.simcloud.aws.account import SimAWS
+from tests.simcloud.aws.calls import Call
 from tests.support.waiting import until
 
 ID = TaskId.for_name("faults", {})
@@ -71,6 +72,18 @@ class Laptop:
         self.sim.calls.clear()
         verb()
         return [call.name for call in self.sim.calls]
+
+    def ready_when_asked_twice(self, name: str) -> None:
+        """Let time pass in the account as soon as a call of this name comes again."""
+        seen: list[Call] = []
+
+        def look(call: Call) -> None:
+            seen.extend([call] if call.name == name else [])
+            if len(seen) == 2:
+                self.sim.watch(lambda _: None)
+                self.sim.advance(3600)
+
+        self.sim.watch(look)
 
     def has_all(self) -> bool:
         """Whether everything that a task has is there, and a machine comes soon."""

@@ -10,6 +10,8 @@ import pytest
 
 from sojourn import api
 from sojourn.clouds.aws import account, stores
+from sojourn.clouds.aws.scaler import AwsScaler
+from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Cancelled, Conflict, NotFound, SojournError, Transient
 from sojourn.core.status import INCOMPLETE
 from sojourn.core.task import Storage
@@ -20,6 +22,7 @@ from tests.support.waiting import until
 from tests.unit.clouds.aws.faults.laptop import ID, Laptop
 
 NAME = str(ID)
+_LONG = 600.0  # seconds of the account's clock, which a test moves on
 
 
 @pytest.fixture
@@ -31,7 +34,8 @@ def user(sim: SimAWS) -> Any:
 
 
 def test_a_profile_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
-    laptop.sim.timing.profile_ready = 0.5
+    laptop.sim.timing.profile_ready = _LONG
+    laptop.ready_when_asked_twice("autoscaling:CreateAutoScalingGroup")
     laptop.create()
     assert laptop.has_all()
     names = [call.name for call in laptop.sim.calls]
@@ -41,7 +45,8 @@ def test_a_profile_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
 
 
 def test_a_security_group_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
-    laptop.sim.timing.group_ready = 0.5
+    laptop.sim.timing.group_ready = _LONG
+    laptop.ready_when_asked_twice("ec2:AuthorizeSecurityGroupIngress")
     laptop.create()
     assert laptop.has_all()
     names = [call.name for call in laptop.sim.calls]
@@ -51,7 +56,8 @@ def test_a_security_group_that_is_not_known_yet_is_waited_for(laptop: Laptop) ->
 
 
 def test_a_security_group_that_groups_do_not_know_yet_is_waited_for(laptop: Laptop) -> None:
-    laptop.sim.timing.group_usable = 1.0
+    laptop.sim.timing.group_usable = _LONG
+    laptop.ready_when_asked_twice("autoscaling:CreateAutoScalingGroup")
     laptop.create()
     assert laptop.has_all()
     names = [call.name for call in laptop.sim.calls]
@@ -101,9 +107,10 @@ def test_a_bucket_that_is_not_known_yet_is_waited_for(laptop: Laptop) -> None:
 
 
 def test_a_bucket_whose_name_is_not_free_yet_is_waited_for(laptop: Laptop) -> None:
-    laptop.sim.timing.bucket_gone = 2  # longer than anything before takes
+    laptop.sim.timing.bucket_gone = _LONG
     laptop.create()
     laptop.delete()
+    laptop.ready_when_asked_twice("s3:CreateBucket")
     laptop.sim.fail("s3:PutBucketTagging", code="OperationAborted", status=409, times=2)
     laptop.create()
     assert laptop.has_all()
@@ -189,6 +196,27 @@ def test_a_group_that_is_being_deleted_is_waited_for(laptop: Laptop, user: User)
     assert laptop.sim.inventory() == []
 
 
+def test_a_group_that_another_command_deletes_meanwhile_is_no_error(
+    laptop: Laptop, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there when `delete` looks, and gone when its machines are to be stopped."""
+    laptop.create()
+    looked = AwsScaler.read
+
+    def read(scaler: AwsScaler, ctx: Context) -> bool:
+        monkeypatch.setattr(AwsScaler, "read", looked)
+        found = looked(scaler, ctx)
+        user.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=NAME, ForceDelete=True)
+        laptop.sim.wait(
+            lambda: not any(line.startswith("group") for line in laptop.sim.inventory())
+        )
+        return found
+
+    monkeypatch.setattr(AwsScaler, "read", read)
+    laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
 def test_a_group_that_is_being_deleted_makes_room_for_a_new_one(laptop: Laptop, user: User) -> None:
     laptop.create()
     laptop.sim.timing.deletion = 0.5
@@ -212,12 +240,12 @@ def test_a_bucket_is_emptied_of_versions_markers_and_uploads(laptop: Laptop, use
 
 
 def test_a_bucket_with_many_objects_is_emptied_page_by_page(
-    laptop: Laptop, user: User, monkeypatch: pytest.MonkeyPatch
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop.create()
     monkeypatch.setattr(stores, "_PATIENCE", 0.0)  # which is not for emptying
     for number in range(1100):
-        user.s3.put_object(Bucket=NAME, Key=f"many/{number}", Body=b"")
+        backends.s3().put_object(NAME, f"many/{number}", b"")  # a call for each takes long
     calls = laptop.calls_of(laptop.delete)
     assert calls.count("s3:DeleteObjects") == 2
     assert calls.count("s3:DeleteBucket") == 1

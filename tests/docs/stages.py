@@ -1,0 +1,182 @@
+"""What sections of the documents take for granted, and what in them cannot be run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from tests.docs.blocks import ROOT, sections
+from tests.docs.reader import Reader
+
+__all__ = [
+    "BEFORE",
+    "CASES",
+    "CODES",
+    "INSTEAD",
+    "LINES_NOT_RUN",
+    "NOT_RUN",
+    "SLOW",
+    "STAGES",
+    "prepare",
+]
+
+# Blocks that show something and cannot be run, by section and number, with the reason.
+NOT_RUN = {
+    ("README.md: Two commands", 2): "a log of `make demo`, which is run before each change",
+    ("README.md: How recovery works", 1): "a diagram",
+    ("docs/aws.md: Set-up", 2): "numbers of an account; tests/unit/cli/test_aws_setup.py",
+    ("docs/reference.md: States", 1): "a diagram",
+    ("docs/guide.md: Detaching and Ctrl-C", 2): "needs two keys in 3 s; test_interrupt.py has it",
+}
+# Lines that cannot be typed here.
+LINES_NOT_RUN = {
+    "make demo": "takes half a minute, and is run before each change",
+    "make test": "this is what runs",
+}
+# Machines of the simulated account have the Python of this computer, whatever their image has.
+_IMAGE = "ubuntu@099720109477:x86_64:*ubuntu-noble-24.04-amd64-server-*"
+# Parts of lines that a reader puts something else for.
+INSTEAD = {
+    r"--cloud aws\b": f"--cloud aws --image '{_IMAGE}'",
+    r"git clone \S*<\S.*> ": "cp -R {clone} ",
+    r"# .*$": "",
+}
+# Exit codes other than 0, by the beginning of the line.
+CODES = {"sojourn run --timeout 1 ": 124}
+# Sections that take more than a few seconds, besides those on AWS, whose machines boot.
+SLOW = {
+    "README.md: Install",
+    "README.md: The same with Terraform",
+    "docs/guide.md: A script that resumes",
+    "docs/terraform.md: A first task",
+}
+
+
+def _train() -> str:
+    """The script of the first example, which later ones use as well."""
+    found = next(s for s in sections("README.md") if s.heading == "A first task")
+    return "".join(f"{line}\n" for line in found.blocks[0].typed()[0].shown)
+
+
+def prepare(reader: Reader, section: str) -> None:
+    """Give a reader what the section takes for granted."""
+    _files(reader)
+    if section in STAGES:
+        STAGES[section](reader)
+
+
+def _files(reader: Reader) -> None:
+    """What everybody has who comes to a section: the files of the sections before it."""
+    reader.file("data.csv", "a\nb\nc\n")
+    reader.file("train.sh", _train())
+    reader.file("epochs.sh", (ROOT / "examples" / "epochs.sh").read_text())
+
+
+def _first_task(reader: Reader) -> None:
+    (reader.cwd / "train.sh").unlink()  # the section shows it
+
+
+def _clone_with_files(reader: Reader) -> None:
+    reader.in_a_clone()
+    _files(reader)
+
+
+def _resumes(reader: Reader) -> None:
+    reader.in_a_clone()
+    (reader.home / "project").rename(reader.home / "elsewhere")
+
+
+def _checkpoints(reader: Reader) -> None:
+    """A stand-in for torch, and what a training script has."""
+    reader.file("torch.py", "def save(state, path):\n    open(path, 'w').write(str(state))\n")
+    reader.file("results/checkpoint.pt", "")
+    reader.environment["PYTHONPATH"] += os.pathsep + str(reader.cwd)
+
+
+def _gitignore(reader: Reader) -> None:
+    for name in ("a.log", "b.txt", "data/keep", "data/large"):
+        reader.file(name, "")
+
+
+def _ended(reader: Reader) -> None:
+    """A task that has ended, and was not deleted."""
+    said = reader.type(
+        "sojourn run --keep --name epochs --workdir . --output results --env LAST=3 "
+        "--env PAUSE=0 epochs.sh"
+    )
+    assert said.code == 0, said.text
+
+
+def _changed_here(reader: Reader) -> None:
+    _ended(reader)
+    reader.file("results/epoch.txt", "changed\n")
+
+
+def _epoch_30(reader: Reader) -> None:
+    reader.file("results/epoch.txt", "30\n")
+
+
+def _task_file(reader: Reader) -> None:
+    ranks = next(s for s in sections("docs/guide.md") if s.heading == "Parallel ranks")
+    reader.file("task.yaml", ranks.blocks[0].text)
+
+
+def _fish(reader: Reader) -> None:
+    (reader.home / ".config/fish/completions").mkdir(parents=True)
+
+
+def _with_provider(reader: Reader) -> None:
+    assert reader.type("sojourn terraform install").code == 0
+
+
+STAGES: dict[str, Callable[[Reader], None]] = {
+    "README.md: A first task": _first_task,
+    "README.md: Install": Reader.make_clone,
+    "README.md: The same on AWS": _clone_with_files,
+    "README.md: The same with Terraform": Reader.in_a_clone,
+    "README.md: Where things are stored": _ended,
+    "docs/aws.md: A first run": _clone_with_files,
+    "docs/aws.md: Set-up": Reader.in_a_clone,
+    "docs/guide.md: A script that resumes": _resumes,
+    "docs/guide.md: Checkpoints, and what a snapshot guarantees": _checkpoints,
+    "docs/guide.md: Cleaning up": _ended,
+    "docs/guide.md: Detaching and Ctrl-C": _epoch_30,
+    "docs/guide.md: JSON for scripts": _task_file,
+    "docs/guide.md: Results at any time": _changed_here,
+    "docs/guide.md: What travels: excludes and .gitignore": _gitignore,
+    "docs/reference.md: sojourn completion": _fish,
+    "docs/terraform.md: A first task": _with_provider,
+    "docs/terraform.md: Install": Reader.in_a_clone,
+}
+
+
+def _not_storable(reader: Reader) -> str:
+    (reader.cwd / "out").symlink_to("/etc/passwd")
+    os.mkfifo(reader.cwd / "pipe")
+    return reader.type("sojourn run --workdir . -- true").text
+
+
+def _gone_workdir(reader: Reader) -> str:
+    project = reader.cwd
+    moved = project.rename(reader.home / "moved")
+    said = reader.type(f"cd {moved.parent} && sojourn delete epochs").text
+    moved.rename(project)
+    return said.replace(reader.tasks()[0], "ID")
+
+
+def _another_task(reader: Reader) -> str:
+    _ended(reader)
+    return reader.type("sojourn run --name epochs -- true").text
+
+
+# When text is printed that a section shows: what was printed then.
+CASES: dict[tuple[str, int], Callable[[Reader], str]] = {
+    ("docs/guide.md: What travels: excludes and .gitignore", 3): _not_storable,
+    ("docs/guide.md: Results at any time", 2): _gone_workdir,
+    ("docs/guide.md: Names and ids", 1): _another_task,
+}
+# What a fragment of a program goes by, to put before it.
+BEFORE = {
+    ("docs/guide.md: Checkpoints, and what a snapshot guarantees", 1): "state = {}\n",
+    ("docs/guide.md: Checkpoints, and what a snapshot guarantees", 2): "epoch=3\n",
+}
