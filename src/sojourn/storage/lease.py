@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from sojourn.core.activity import Activity
 from sojourn.core.clock import utc_now
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import RankRecord
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
     from sojourn.storage.store import ObjectInfo, Store
 
-__all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock"]
+__all__ = ["Lease", "Leases", "read_mark", "read_records", "read_reports", "store_clock"]
+
+_MARK_SIZE = 256  # bytes
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,11 @@ class Leases:
         """Whether no rank is left to carry out, now or later."""
         return all(record.ended for record in read_records(self._store, self._parallelism))
 
-    def renew(self, lease: Lease) -> bool:
-        """Tell that this machine is alive; False if it was given up meanwhile."""
+    def renew(self, lease: Lease, activity: Activity | None = None) -> bool:
+        """Tell that this machine is alive, and what it does; False if it was given up meanwhile."""
         if self._store.head(layout.report_path(lease.rank, lease.attempt)):
             return False
-        self._store.put(layout.attempt_path(lease.rank, lease.attempt), self._mark())
+        self._store.put(layout.attempt_path(lease.rank, lease.attempt), self._mark(activity))
         return True
 
     def report(self, report: Report) -> bool:
@@ -89,8 +92,12 @@ class Leases:
         self._store.keep([path])
         return won
 
-    def _mark(self) -> bytes:
-        return json.dumps({"machine": self._machine}).encode()
+    def _mark(self, activity: Activity | None = None) -> bytes:
+        """Always of the same size: it is then written over, if a disk has no room for a new one."""
+        mark: dict[str, object] = {"machine": self._machine}
+        if activity:
+            mark["activity"] = activity.to_dict()
+        return json.dumps(mark).encode().ljust(_MARK_SIZE)
 
     def _is_over(
         self, rank: int, attempt: int, last: ObjectInfo, report: ObjectInfo | None
@@ -98,7 +105,7 @@ class Leases:
         """Whether the next attempt may begin."""
         if report and layout.numbers(report.path)[-1] >= attempt:
             return not _read_report(self._store, report.path).outcome.final
-        if _read_machine(self._store, last.path) in self._dead:
+        if _read_mark(self._store, last.path)[0] in self._dead:
             why = "the machine was lost"
         elif self._silence(last) > self._ttl:
             why = "the machine fell silent"
@@ -135,7 +142,8 @@ def read_records(store: Store, parallelism: int) -> list[RankRecord]:
         found = reports.get(rank)
         over = found and layout.numbers(found.path)[-1] == attempt
         report = _read_report(store, found.path) if found and over else None
-        records.append(RankRecord(rank, attempt, _read_machine(store, last.path), report))
+        machine, activity = _read_mark(store, last.path)
+        records.append(RankRecord(rank, attempt, machine, report, None if report else activity))
     return records
 
 
@@ -153,5 +161,10 @@ def _read_report(store: Store, path: str) -> Report:
     return read_json(store, path, Report.from_dict)
 
 
-def _read_machine(store: Store, path: str) -> str:
-    return read_json(store, path, lambda data: str(data["machine"]))
+def _read_mark(store: Store, path: str) -> tuple[str, Activity | None]:
+    return read_json(store, path, read_mark)
+
+
+def read_mark(data: Any) -> tuple[str, Activity | None]:
+    """Which machine has a lease, and what it does."""
+    return str(data["machine"]), Activity.from_dict(data.get("activity"))
