@@ -87,7 +87,6 @@ class LogSync:
             self._sign = sign
             self._followed_until = now + _FOLLOWED_FOR
 
-
     def _look_every(self) -> float:
         return max(self._look, _FOLLOWED_LOOK) if self._followed() else self._look
 

@@ -273,9 +273,7 @@ class _Attempt:
         return self._restore_from(pushed[1] if pushed else Manifest())
 
     def _restore_from(self, manifest: Manifest) -> Manifest:
-        ctx = Context(
-            self._telling.on_event, cancelled=self._notice.event, deadline=self._deadline
-        )
+        ctx = Context(self._telling.on_event, cancelled=self._notice.event, deadline=self._deadline)
         remove_tree(self._workdir)  # of an agent that died here, or of a snapshot that was damaged
         self._workdir.mkdir(parents=True)
         entries = Restorer(self._store, self._workdir, workers=_WORKERS).restore(
