@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
-from sojourn.core.status import INCOMPLETE, State, Status, task_status
+from sojourn.core.status import INCOMPLETE, State, Status, task_status, uploading
 from sojourn.engine.lifecycle import exists
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
             ) from error
         return INCOMPLETE
     if fleet is None:
-        return INCOMPLETE
+        activity = data.uploading(ctx)
+        return uploading(activity) if activity else INCOMPLETE
     alive = {machine.id for machine in fleet.machines}
     now = task_status(data.records(ctx, task.parallelism), wanted=fleet.wanted, alive=alive)
     obstacle = scaler.obstacle(ctx) if now.state in _WAITING else ""
@@ -96,6 +97,11 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[LogLine]:
                 told = True
         if not follower.over:
             ctx.sleep(cloud.features.poll)
+
+
+def _gist(status: Status) -> tuple[State, str]:
+    """What is told once, and not again when it is a little further."""
+    return status.state, status.activity.step if status.activity else status.reason
 
 
 class _Follower:
@@ -160,7 +166,9 @@ class _Follower:
 
     def _tell(self, ctx: Context, now: Status) -> None:
         seen, self._seen = self._seen, now
-        if seen is None or (now.state, now.reason) != (seen.state, seen.reason):
+        if now.activity and now.activity.total:
+            ctx.progress(now.activity.step.capitalize(), now.activity.done, now.activity.total)
+        if seen is None or _gist(now) != _gist(seen):
             ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))
         for rank in now.ranks:
             self._announce(ctx, rank.rank, rank.attempt)

@@ -11,16 +11,19 @@ from sojourn.core.errors import Conflict, InvalidInput, NotFound
 from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
+from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.lease import read_records, read_reports, store_clock
 from sojourn.storage.logs import Cursor, read_logs
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
+from sojourn.storage.uploading import read_upload, telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from sojourn.core.activity import Activity
     from sojourn.core.context import Context
     from sojourn.core.events import LogLine
     from sojourn.core.filters import Filters
@@ -37,42 +40,43 @@ _LOOKER = "idle"  # who asks for the store's clock here
 class StoreData:
     """A task's data in a store. `open_store` is called when it is first needed.
 
-    If it raises NotFound, there is no store, and so no data.
+    If it raises NotFound, there is no store, and so no data. `near`: it is a folder of this
+    computer, and its calls need not be broken off.
     """
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
+    def __init__(self, open_store: Callable[[], Store], *, near: bool = False) -> None:
         self._open = open_store
+        self._near = near
         self._opened: Store | None = None
         self._mark = f"{layout.CREATORS}/{os.urandom(8).hex()}"
 
-    @property
-    def _store(self) -> Store:
+    def _at(self, ctx: Context) -> Store:
         if self._opened is None:
             self._opened = self._open()
-        return self._opened
+        return self._opened if self._near else Interruptible(self._opened, ctx)
 
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
-        self._store.put(self._mark, b"")
-        if not self._store.put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
+        self._at(ctx).put(self._mark, b"")
+        if not self._at(ctx).put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
             raise Conflict(
                 "A task of this id exists already, and it is another one",
                 hint="Delete it first, or choose another name.",
             )
         # Last, so that another task keeps its own; a repeat brings the newest values.
-        self._store.put(layout.ENVIRONMENT, json.dumps(environment).encode())
+        self._at(ctx).put(layout.ENVIRONMENT, json.dumps(environment).encode())
 
     def alone(self, ctx: Context) -> bool:
         try:
-            found = self._store.list(layout.CREATORS)
+            found = self._at(ctx).list(layout.CREATORS)
         except NotFound:
             return True
         return all(item.path == self._mark for item in found)
 
     def amend(self, ctx: Context, task: Task) -> None:
-        self._store.put(layout.TASK, _text(task))
+        self._at(ctx).put(layout.TASK, _text(task))
 
     def load(self, ctx: Context) -> Task:
-        return load_task(self._store)
+        return load_task(self._at(ctx))
 
     def push(self, ctx: Context, workdir: Path, filters: Filters, ignore: Ignore | None) -> None:
         def skipped(path: str, reason: str, *, lost: bool = False) -> None:
@@ -86,18 +90,27 @@ class StoreData:
 
         if not workdir.is_dir():
             raise InvalidInput("storage.workdir", f"{workdir} is not a folder")
-        writer = SnapshotWriter(self._store, layout.WORKDIR)
-        before = newest(self._store, layout.WORKDIR)
+        writer = SnapshotWriter(self._at(ctx), layout.WORKDIR)
+        before = newest(self._at(ctx), layout.WORKDIR)
         if before:
             number, manifest = before
             writer.begin(manifest, number)
-        writer.take(ctx, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir")
+        told = telling(ctx, self._at(ctx), self._mark)
+        writer.take(
+            told, workdir, filters, ignore=ignore, skipped=skipped, step="Uploading workdir"
+        )
+
+    def uploading(self, ctx: Context) -> Activity | None:
+        try:
+            return read_upload(self._at(ctx))
+        except NotFound:
+            return None
 
     def pull(self, ctx: Context, output: str, into: Path, filters: Filters) -> list[str]:
-        return pull(ctx, self._store, range(self._ranks(ctx)), output, into, filters)
+        return pull(ctx, self._at(ctx), range(self._ranks(ctx)), output, into, filters)
 
     def holds(self, ctx: Context, output: str) -> bool:
-        return holds(self._store, range(self._ranks(ctx)), output)
+        return holds(self._at(ctx), range(self._ranks(ctx)), output)
 
     def cursor(self) -> Cursor:
         return Cursor()
@@ -108,33 +121,33 @@ class StoreData:
             ranks = range(self._ranks(ctx))
         except NotFound:
             return
-        yield from read_logs(self._store, ranks, cursor)
+        yield from read_logs(self._at(ctx), ranks, cursor)
 
     def watch(self, ctx: Context) -> None:
-        self._store.put(layout.FOLLOW, utc_now().encode())
+        self._at(ctx).put(layout.FOLLOW, utc_now().encode())
 
     def records(self, ctx: Context, parallelism: int) -> list[RankRecord]:
         try:
-            return read_records(self._store, parallelism)
+            return read_records(self._at(ctx), parallelism)
         except NotFound:
             return [RankRecord(rank) for rank in range(parallelism)]
 
     def reports(self, ctx: Context) -> list[Report]:
         try:
-            return read_reports(self._store)
+            return read_reports(self._at(ctx))
         except NotFound:
             return []
 
     def idle(self, ctx: Context) -> float:
         try:
-            found = self._store.list("")
+            found = self._at(ctx).list("")
         except NotFound:
             return float("inf")
         # Its own mark, which a former look may have left, does not count.
         times = [item.modified for item in found if item.path != layout.machine_path(_LOOKER)]
         if not times:
             return float("inf")
-        return (store_clock(self._store, _LOOKER) - max(times)).total_seconds()
+        return (store_clock(self._at(ctx), _LOOKER) - max(times)).total_seconds()
 
     def _ranks(self, ctx: Context) -> int:
         return self.load(ctx).parallelism

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sojourn.storage.store import ObjectInfo, Store
 
-__all__ = ["Lease", "Leases", "read_mark", "read_records", "read_reports", "store_clock"]
+__all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock"]
 
 _MARK_SIZE = 256  # bytes
 
@@ -162,9 +162,9 @@ def _read_report(store: Store, path: str) -> Report:
 
 
 def _read_mark(store: Store, path: str) -> tuple[str, Activity | None]:
-    return read_json(store, path, read_mark)
-
-
-def read_mark(data: Any) -> tuple[str, Activity | None]:
     """Which machine has a lease, and what it does."""
-    return str(data["machine"]), Activity.from_dict(data.get("activity"))
+
+    def parse(data: Any) -> tuple[str, Activity | None]:
+        return str(data["machine"]), Activity.from_dict(data.get("activity"))
+
+    return read_json(store, path, parse)
