@@ -62,6 +62,8 @@ class LogSync:
         return time.monotonic() < self._followed_until
 
     def _pause(self, stopping: Event) -> None:
+        if self._log.empty:  # whether anybody follows does not matter until something is printed
+            self._log.wait(_IDLE, eager=True)
         self._look_for_followers()
         eager = self._followed()
         if eager:

@@ -60,6 +60,11 @@ class LogWriter:
             self._changed.notify_all()
 
     @property
+    def empty(self) -> bool:
+        """Whether all that was printed is written."""
+        return not (self._buffer or self._open or self._pending)
+
+    @property
     def full(self) -> bool:
         """Whether a segment should be written, however young it is."""
         return len(self._buffer) >= _SEGMENT
