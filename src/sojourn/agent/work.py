@@ -374,6 +374,7 @@ class _Attempt:
                 return say_them()
             except (AuthError, NotFound, QuotaError, Transient) as error:
                 say(str(error))
+                self._telling.on_files(error)
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)
