@@ -99,9 +99,14 @@ def test_every_call_is_broken_off(silent: Silent, call) -> None:  # type: ignore
 def test_workers_are_broken_off(silent: Silent) -> None:
     ctx = Context()
     store: Store = Interruptible(open_store(StoreAddress("s3://bucket", options(silent))), ctx)
-    with cancelled_once(ctx, silent), pytest.raises(Cancelled), Workers(ctx, 4) as workers:
-        for number in range(20):
-            workers.submit(store.get, f"{number}", then=lambda _: None)
+
+    def get_many() -> None:
+        with Workers(ctx, 4) as workers:
+            for number in range(20):
+                workers.submit(store.get, f"{number}", then=lambda _: None)
+
+    with cancelled_once(ctx, silent), pytest.raises(Cancelled):
+        get_many()
 
 
 _PULL = """

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 @into_option("Bring the results into this folder instead of the task's own workdir.")
 @output_option
 @click.option("--no-pull", is_flag=True, help="Do not bring the results home: they are lost.")
-@click.option("--force", is_flag=True, help="Remove everything even if that fails.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Remove everything even if that fails; machines get 10 seconds to stop.",
+)
 @json_option
 def delete(
     ids: tuple[str, ...], into: str | None, output: str, no_pull: bool, force: bool, as_json: bool
