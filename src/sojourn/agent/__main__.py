@@ -1,5 +1,6 @@
 """Start an agent: `python -m sojourn.agent FILE`, where FILE holds its JSON document."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -23,4 +24,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # At once: all is stored and told, and while Python takes itself apart, a signal would kill it.
+    os._exit(main())

@@ -36,14 +36,21 @@ class Chore:
 
     `pause` waits between two rounds and gets the event that ends the wait early. An error is
     told and the chore goes on: a store that is out of reach now may be back in the next round.
+    `outcome` is told how each round went.
     """
 
     def __init__(
-        self, name: str, work: Callable[[], None], pause: Callable[[threading.Event], object]
+        self,
+        name: str,
+        work: Callable[[], None],
+        pause: Callable[[threading.Event], object],
+        outcome: Callable[[Exception | None], None] | None = None,
     ) -> None:
         self._name = name
         self._work = work
         self._pause = pause
+        self._outcome = outcome or (lambda _: None)
+        self._said = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -65,7 +72,16 @@ class Chore:
                 return
             try:
                 self._work()
+                self._outcome(None)
+                self._said = ""
             except Exception as error:
                 # Whatever it is, the script's next snapshot must not depend on it.
-                say(f"{self._name}: {error or type(error).__name__}")
+                self._outcome(error)
+                self._say_once(f"{self._name}: {error or type(error).__name__}")
                 self._stopping.wait(_AFTER_ERROR)
+
+    def _say_once(self, message: str) -> None:
+        """A store that is full for days must not fill the machine's disk as well."""
+        if message != self._said:
+            self._said = message
+            say(message)

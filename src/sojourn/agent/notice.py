@@ -12,6 +12,8 @@ from sojourn.core.flag import Flag
 if TYPE_CHECKING:
     from types import FrameType
 
+    from sojourn.agent.wakeup import Wakeup
+
 __all__ = ["Notice"]
 
 
@@ -21,8 +23,9 @@ class Notice:
     `abandon` means more: this machine was given up, and must not store anything any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wakeup: Wakeup | None = None) -> None:
         self._set = Flag()
+        self._wakeup = wakeup
         self.reason = ""
         self.abandoned = False
 
@@ -38,6 +41,8 @@ class Notice:
         """The machine goes away soon; a second notice changes nothing."""
         self.reason = self.reason or reason
         self._set.set()
+        if self._wakeup:
+            self._wakeup.wake()
 
     def abandon(self, reason: str) -> None:
         """The machine was given up already."""

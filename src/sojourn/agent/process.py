@@ -14,11 +14,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 __all__ = ["CannotStart", "Script", "adopt_orphans", "below", "kill_below"]
 
@@ -36,11 +36,14 @@ def adopt_orphans() -> None:
 
 def _processes() -> Iterator[tuple[int, str, int]]:
     """Pid, state and parent of every process; none where the system does not tell."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         with suppress(OSError, ValueError, IndexError):
-            # The name of the program, in parentheses, may contain anything.
-            state, parent = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
-            yield int(stat.parent.name), state, int(parent)
+            if not name.isdecimal():
+                continue
+            with open(f"/proc/{name}/stat", "rb", buffering=0) as stat:
+                # The name of the program, in parentheses, may contain anything.
+                state, parent = stat.read().rpartition(b")")[2].split()[:2]
+            yield int(name), state.decode(), int(parent)
 
 
 def below(ancestor: int, spare: frozenset[int] = frozenset()) -> list[int]:

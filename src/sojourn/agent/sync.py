@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from sojourn.agent.notice import Notice
+    from sojourn.agent.telling import Telling
     from sojourn.core.filters import Filters
     from sojourn.storage.lease import Lease, Leases
     from sojourn.storage.logs import LogWriter
@@ -29,14 +30,18 @@ _FRESH = 0.3  # seconds between segments while somebody follows
 _IDLE = 10.0  # and while nobody does
 _FOLLOWED_FOR = 30.0  # seconds that a sign of a follower counts
 _WORKERS = 4  # each holds a chunk: a machine and its memory are for the script
+_FOLLOWED_LOOK = 5.0  # seconds between looks whether somebody still follows
 _SCAN_EVERY = 1.0  # seconds between looks for changes
+_SCAN_SELDOM = 5.0  # and in a workdir in which nothing changed for a while
+_SCAN_GROWTH = 1.25
 _SCAN_SHARE = 20  # but looking may take one part in this many of the time
+_TOLD_EVERY = 2.0  # seconds between words of how far restoring is
 
 
 class LogSync:
     """Writes the log: often while somebody follows it, seldom otherwise."""
 
-    def __init__(self, store: Store, log: LogWriter, look: float) -> None:
+    def __init__(self, store: Store, log: LogWriter, look: float, telling: Telling) -> None:
         self._store = store
         self._log = log
         self._look = look
@@ -44,7 +49,7 @@ class LogSync:
         self._looked = float("-inf")
         self._followed_until = float("-inf")
         self._flushed = float("-inf")
-        self._chore = Chore("log", self._round, self._pause)
+        self._chore = Chore("log", self._round, self._pause, telling.on_log)
 
     def start(self) -> None:
         self._chore.start()
@@ -57,12 +62,14 @@ class LogSync:
         return time.monotonic() < self._followed_until
 
     def _pause(self, stopping: Event) -> None:
+        if self._log.empty:  # whether anybody follows does not matter until something is printed
+            self._log.wait(_IDLE, eager=True)
         self._look_for_followers()
         eager = self._followed()
         if eager:
             # A line that comes after a pause is written at once; a flood, a few times a second.
             stopping.wait(self._flushed + _FRESH - time.monotonic())
-        self._log.wait(self._look, eager=eager)
+        self._log.wait(self._next_look(), eager=eager)
 
     def _round(self) -> None:
         due = time.monotonic() - self._flushed >= _IDLE
@@ -71,7 +78,7 @@ class LogSync:
 
     def _look_for_followers(self) -> None:
         now = time.monotonic()
-        if now - self._looked < self._look:
+        if now < self._looked + self._look_every():
             return
         self._looked = now
         try:
@@ -81,6 +88,12 @@ class LogSync:
         if sign is not None and sign != self._sign:
             self._sign = sign
             self._followed_until = now + _FOLLOWED_FOR
+
+    def _look_every(self) -> float:
+        return max(self._look, _FOLLOWED_LOOK) if self._followed() else self._look
+
+    def _next_look(self) -> float:
+        return max(0.0, self._looked + self._look_every() - time.monotonic())
 
 
 class Snapshots:
@@ -97,6 +110,7 @@ class Snapshots:
         workdir: Path,
         filters: Filters,
         every: float,
+        telling: Telling,
     ) -> None:
         self._store = store
         self._log = log
@@ -104,6 +118,7 @@ class Snapshots:
         self._workdir = workdir
         self._filters = filters
         self._every = every
+        self._scan_every = _SCAN_EVERY
         self._pause_next = _SCAN_EVERY
         self._told: set[str] = set()
         self.lost: dict[str, str] = {}
@@ -112,7 +127,7 @@ class Snapshots:
         self._line = line
         self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
         self._first = True
-        self._chore = Chore("snapshot", self.take, self._pause)
+        self._chore = Chore("snapshot", self.take, self._pause, telling.on_files)
 
     def start(self, restored: Manifest) -> None:
         self._writer.begin(restored)
@@ -141,7 +156,9 @@ class Snapshots:
             last=last,
         )
         took = time.monotonic() - began
-        self._pause_next = max(self._every if changed else _SCAN_EVERY, took * _SCAN_SHARE)
+        longer = min(self._scan_every * _SCAN_GROWTH, _SCAN_SELDOM)
+        self._scan_every = _SCAN_EVERY if changed else longer
+        self._pause_next = max(self._every if changed else self._scan_every, took * _SCAN_SHARE)
         if changed:
             self._writer.sweep()
             self._sweep_former()
@@ -178,11 +195,15 @@ class Snapshots:
 class Keeper:
     """Renews the lease; if another machine took over, ends this one."""
 
-    def __init__(self, leases: Leases, lease: Lease, notice: Notice, ttl: float) -> None:
+    def __init__(
+        self, leases: Leases, lease: Lease, notice: Notice, ttl: float, telling: Telling
+    ) -> None:
         self._leases = leases
         self._lease = lease
         self._notice = notice
-        self._chore = Chore("lease", self._renew, lambda stopping: stopping.wait(ttl / 4))
+        self._every = ttl / 4
+        self._telling = telling
+        self._chore = Chore("lease", self._renew, self._pause)
 
     def start(self) -> None:
         self._chore.start()
@@ -190,6 +211,10 @@ class Keeper:
     def stop(self) -> None:
         self._chore.stop()
 
+    def _pause(self, stopping: Event) -> None:
+        restoring = self._telling.restoring is not None
+        stopping.wait(min(self._every, _TOLD_EVERY) if restoring else self._every)
+
     def _renew(self) -> None:
-        if not self._leases.renew(self._lease):
+        if not self._leases.renew(self._lease, self._telling.activity):
             self._notice.abandon("another machine took over")

@@ -17,6 +17,8 @@ from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, Script, adopt_orphans
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
+from sojourn.agent.telling import Telling
+from sojourn.agent.wakeup import Wakeup
 from sojourn.core.clock import utc_now
 from sojourn.core.context import Context
 from sojourn.core.errors import (
@@ -52,6 +54,7 @@ _LOST_IN_A_ROW = 10  # times
 _INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
 _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
+_LOOK_AGAIN = 60.0  # seconds, should ever a signal get lost
 _TICK = 0.05
 _WORKERS = 4  # each may hold a pack
 _Result = TypeVar("_Result")
@@ -63,12 +66,14 @@ class Agent:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._began = time.monotonic()
-        self._notice = Notice()
+        self._wakeup = Wakeup()
+        self._notice = Notice(self._wakeup)
 
     def run(self) -> int:
         """Live; returns the exit code that tells whether the machine is still needed."""
         give_back_memory()
         adopt_orphans()
+        self._wakeup.on_signals(signal.SIGCHLD)
         self._notice.listen()
         if self._config.lifeline:
             self._notice.watch_lifeline()
@@ -90,7 +95,10 @@ class Agent:
             return GONE
         if lease is None:
             return RANK_ENDED
-        return _Attempt(self._config, self._notice, self._began, store, task, leases, lease).run()
+        attempt = _Attempt(
+            self._config, self._notice, self._wakeup, self._began, store, task, leases, lease
+        )
+        return attempt.run()
 
     def _load_task(self, ctx: Context, store: Store) -> Task | None:
         """None if it was deleted: whoever comes next would find nothing to do either."""
@@ -123,6 +131,7 @@ class _Attempt:
         self,
         config: Config,
         notice: Notice,
+        wakeup: Wakeup,
         began: float,
         store: Store,
         task: Task,
@@ -131,6 +140,8 @@ class _Attempt:
     ) -> None:
         self._config = config
         self._notice = notice
+        self._wakeup = wakeup
+        self._telling = Telling()
         self._deadline = began + task.timeout
         self._store = store
         self._task = task
@@ -140,9 +151,15 @@ class _Attempt:
         self._workdir = self._folder / "workdir"
         self._log = LogWriter(store, lease.rank, lease.attempt)
         self._snapshots = Snapshots(
-            store, lease, self._log, self._workdir, task.filters(), config.snapshot_every
+            store,
+            lease,
+            self._log,
+            self._workdir,
+            task.filters(),
+            config.snapshot_every,
+            self._telling,
         )
-        self._keeper = Keeper(leases, lease, notice, config.ttl)
+        self._keeper = Keeper(leases, lease, notice, config.ttl, self._telling)
         self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
         self._pump: threading.Thread | None = None
 
@@ -173,6 +190,7 @@ class _Attempt:
                     "anything: the script may take the whole machine down"
                 )
             restored = self._restore()
+            self._telling.restoring = None
             script = self._start()
         except Cancelled:
             return self._preempted()
@@ -186,7 +204,7 @@ class _Attempt:
             if time.monotonic() > self._deadline:
                 return self._timed_out(None)
             raise
-        sync = LogSync(self._store, self._log, self._config.look)
+        sync = LogSync(self._store, self._log, self._config.look, self._telling)
         sync.start()
         self._snapshots.start(restored)
         self._pump = aside("output", lambda: self._read_output(script))
@@ -255,7 +273,7 @@ class _Attempt:
         return self._restore_from(pushed[1] if pushed else Manifest())
 
     def _restore_from(self, manifest: Manifest) -> Manifest:
-        ctx = Context(cancelled=self._notice.event, deadline=self._deadline)
+        ctx = Context(self._telling.on_event, cancelled=self._notice.event, deadline=self._deadline)
         remove_tree(self._workdir)  # of an agent that died here, or of a snapshot that was damaged
         self._workdir.mkdir(parents=True)
         entries = Restorer(self._store, self._workdir, workers=_WORKERS).restore(
@@ -305,7 +323,7 @@ class _Attempt:
 
     def _watch(self, script: Script) -> Report:
         while True:
-            code = script.wait(_TICK)
+            code = script.wait(0)
             if code is not None:
                 return self._ended(code)
             if self._notice:
@@ -313,6 +331,7 @@ class _Attempt:
                 return self._preempted()
             if time.monotonic() > self._deadline:
                 return self._timed_out(script.end(self._config.grace))
+            self._wakeup.wait(min(self._deadline - time.monotonic(), _LOOK_AGAIN))
 
     def _ended(self, code: int) -> Report:
         if code == 0:
@@ -355,6 +374,7 @@ class _Attempt:
                 return say_them()
             except (AuthError, NotFound, QuotaError, Transient) as error:
                 say(str(error))
+                self._telling.on_files(error)
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)

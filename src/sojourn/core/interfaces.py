@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from sojourn.core.activity import Activity
     from sojourn.core.context import Context
     from sojourn.core.events import CloudEvent, LogLine
     from sojourn.core.filters import Filters
@@ -201,6 +202,9 @@ class Data(Protocol):
 
         Absent: none.
         """
+
+    def uploading(self, ctx: Context) -> Activity | None:
+        """What whoever creates the task uploads just now. Absent: nothing."""
 
     def cursor(self) -> LogCursor:
         """A new cursor at the beginning of all logs."""

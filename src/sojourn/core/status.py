@@ -8,7 +8,7 @@ queued -> provisioning -> running -> succeeded | failed | timed-out | stopped
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ from sojourn.core.report import Outcome, Report
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from sojourn.core.activity import Activity
 
 __all__ = [
     "INCOMPLETE",
@@ -26,6 +28,7 @@ __all__ = [
     "of_ranks",
     "rank_status",
     "task_status",
+    "uploading",
 ]
 
 
@@ -68,16 +71,18 @@ class RankStatus:
     exit_code: int | None = None
     reason: str = ""
     machine: str = ""
+    activity: Activity | None = None
 
 
 @dataclass(frozen=True)
 class Status:
-    """A task as observed."""
+    """A task as observed. `activity` is what the reason tells of, if somebody wrote it down."""
 
     state: State
     reason: str
     exit_code: int | None
     ranks: tuple[RankStatus, ...]
+    activity: Activity | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -103,6 +108,7 @@ class RankRecord:
     attempt: int = 0
     machine: str = ""
     report: Report | None = None
+    activity: Activity | None = None
 
     @property
     def ended(self) -> bool:
@@ -126,7 +132,9 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
     if wanted == 0:
         return _with(base, State.STOPPED, "`sojourn start` resumes it")
     if report is None and record.machine in alive:
-        return _with(base, State.RUNNING, "")
+        activity = record.activity
+        told = activity.text if activity else ""
+        return replace(base, state=State.RUNNING, reason=told, activity=activity)
     if record.attempt:
         reason = report.reason if report else "the machine was lost"
         return _with(base, State.RECOVERING, f"{reason}; waiting for the next machine")
@@ -158,8 +166,13 @@ def task_status(records: Sequence[RankRecord], *, wanted: int, alive: Collection
 
 def of_ranks(ranks: Sequence[RankStatus]) -> Status:
     """The state of a task: that of its rank which has the furthest to go, or went worst."""
-    leading = min(ranks, key=lambda rank: _WORST_FIRST.index(rank.state))
+    leading = min(ranks, key=lambda rank: (_WORST_FIRST.index(rank.state), not rank.activity))
     reason = leading.reason
     if len(ranks) > 1 and reason:
         reason = f"rank {leading.rank}: {reason}"
-    return Status(leading.state, reason, leading.exit_code, tuple(ranks))
+    return Status(leading.state, reason, leading.exit_code, tuple(ranks), leading.activity)
+
+
+def uploading(activity: Activity) -> Status:
+    """Of a task that somebody is creating just now."""
+    return Status(State.QUEUED, activity.text, None, (), activity)

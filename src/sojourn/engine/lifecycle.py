@@ -7,6 +7,7 @@ the last to come and the first to go.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud, Data, Resource, Scaler
+    from sojourn.core.interfaces import Cloud, Data, Fleet, Resource, Scaler
     from sojourn.core.task import Task
 
 __all__ = [
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 _FLUSH_WITHIN = 60 * 60.0  # seconds for machines to store the last of their work
+_FORCE_WITHIN = 10.0  # and if they are to be removed by force
+_TELL_AFTER = 5.0  # seconds until it is told who is waited for
 
 
 def stages(resources: Sequence[Resource]) -> list[list[Resource]]:
@@ -59,18 +62,35 @@ def stop(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Take all machines away, with notice, and wait until they have stored their work."""
     require(ctx, cloud, id)
     with ctx.step("Stopping machines"):
-        _scale_to_none(ctx, cloud, id)
+        _scale_to_none(ctx, cloud, id, _FLUSH_WITHIN)
 
 
-def _scale_to_none(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+def _scale_to_none(ctx: Context, cloud: Cloud, id: TaskId, seconds: float) -> None:
+    """Want no machines, and wait until all are gone; Transient if that takes longer."""
     scaler = cloud.scaler(id)
     if not scaler.read(ctx):
         return
     with suppress(NotFound):  # another command deletes it meanwhile
         scaler.scale(ctx, 0)
-    waiting = ctx.within(_FLUSH_WITHIN)
+    began = time.monotonic()
+    waiting = ctx.within(seconds)
+    told = seconds <= _TELL_AFTER
     while (fleet := scaler.fleet(ctx)) and fleet.machines:
+        if not told and time.monotonic() > began + _TELL_AFTER:
+            ctx.note(_waiting_for(id, fleet, seconds))
+            told = True
         waiting.sleep(cloud.features.poll)
+
+
+def _waiting_for(id: TaskId, fleet: Fleet, seconds: float) -> str:
+    names = [machine.id for machine in fleet.machines]
+    who = f"machine {names[0]}" if len(names) == 1 else f"{len(names)} machines"
+    whose = "its" if len(names) == 1 else "their"
+    return (
+        f"Waiting for {who} to store {whose} work (up to {seconds / 60:.0f} min). "
+        f"Run `sojourn delete --force {id}` to end {'it' if len(names) == 1 else 'them'} now "
+        "and remove the task."
+    )
 
 
 def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
@@ -103,13 +123,14 @@ def ensure_started(ctx: Context, scaler: Scaler, data: Data, task: Task) -> None
 
 
 def stop_for_good(ctx: Context, cloud: Cloud, id: TaskId, force: bool) -> None:
-    """Take all machines away; with `force`, whether or not they can store their work."""
+    """With `force`, machines that are not gone in time end when their scaler is removed."""
     try:
         with ctx.step("Stopping machines"):
-            _scale_to_none(ctx, cloud, id)
+            _scale_to_none(ctx, cloud, id, _FORCE_WITHIN if force else _FLUSH_WITHIN)
     except Transient:
         if not force:
             raise
+        ctx.warn(f"Could not stop all machines within {_FORCE_WITHIN:.0f} seconds; ending them")
 
 
 def interrupt(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
 from sojourn.core.logpart import WHOLE, LogPart
-from sojourn.core.status import INCOMPLETE, State, Status, task_status
+from sojourn.core.status import INCOMPLETE, State, Status, task_status, uploading
 from sojourn.engine.lifecycle import exists
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ _GO_WITHIN = 60.0
 # deleted: deleting begins with that.
 _STOPPED_FOR_LOOKS = 3
 _STOPPED_FOR = 3.0
-_FAR = re.compile(r"[\d.,]+ of [\d.,]+ ?\w*")  # how far something is, in a reason
 _WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
 
 
@@ -57,7 +55,8 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
             ) from error
         return INCOMPLETE
     if fleet is None:
-        return INCOMPLETE
+        activity = data.uploading(ctx)
+        return uploading(activity) if activity else INCOMPLETE
     alive = {machine.id for machine in fleet.machines}
     now = task_status(data.records(ctx, task.parallelism), wanted=fleet.wanted, alive=alive)
     obstacle = scaler.obstacle(ctx) if now.state in _WAITING else ""
@@ -112,6 +111,11 @@ def deleted(id: TaskId | str) -> NotFound:
     return NotFound(
         f"Task {id} was deleted by another command", hint="Run `sojourn list` to see all tasks."
     )
+
+
+def _gist(status: Status) -> tuple[State, str]:
+    """What is told once, and not again when it is a little further."""
+    return status.state, status.activity.step if status.activity else status.reason
 
 
 class _Follower:
@@ -184,7 +188,9 @@ class _Follower:
 
     def _tell(self, ctx: Context, now: Status) -> None:
         seen, self._seen = self._seen, now
-        if seen is None or _in_short(now) != _in_short(seen):
+        if now.activity and now.activity.total:
+            ctx.progress(now.activity.step.capitalize(), now.activity.done, now.activity.total)
+        if seen is None or _gist(now) != _gist(seen):
             ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))
         for rank in now.ranks:
             self._announce(ctx, rank.rank, rank.attempt)
@@ -195,8 +201,3 @@ class _Follower:
         if 0 < before < attempt and self._part.takes(rank, attempt):
             ctx.note(f"Rank {rank} resumed on a new machine (attempt {attempt})")
         self._attempts[rank] = max(before, attempt)
-
-
-def _in_short(status: Status) -> tuple[State, str]:
-    """What is told when it changes; not how far a transfer is, which changes all the time."""
-    return status.state, _FAR.sub("", status.reason)

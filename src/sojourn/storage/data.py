@@ -13,17 +13,20 @@ from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
 from sojourn.storage.changes import changed_files
+from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.lease import read_records, read_reports, store_clock
 from sojourn.storage.logs import Cursor
 from sojourn.storage.logtail import read_last, read_part
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
+from sojourn.storage.uploading import read_upload, telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from sojourn.core.activity import Activity
     from sojourn.core.context import Context
     from sojourn.core.events import LogLine
     from sojourn.core.filters import Filters
@@ -41,42 +44,43 @@ _LOOKER = "idle"  # who asks for the store's clock here
 class StoreData:
     """A task's data in a store. `open_store` is called when it is first needed.
 
-    If it raises NotFound, there is no store, and so no data.
+    If it raises NotFound, there is no store, and so no data. `near`: it is a folder of this
+    computer, and its calls need not be broken off.
     """
 
-    def __init__(self, open_store: Callable[[], Store]) -> None:
+    def __init__(self, open_store: Callable[[], Store], *, near: bool = False) -> None:
         self._open = open_store
+        self._near = near
         self._opened: Store | None = None
         self._mark = f"{layout.CREATORS}/{os.urandom(8).hex()}"
 
-    @property
-    def _store(self) -> Store:
+    def _at(self, ctx: Context) -> Store:
         if self._opened is None:
             self._opened = self._open()
-        return self._opened
+        return self._opened if self._near else Interruptible(self._opened, ctx)
 
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
-        self._store.put(self._mark, b"")
-        if not self._store.put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
+        self._at(ctx).put(self._mark, b"")
+        if not self._at(ctx).put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
             raise Conflict(
                 "A task of this id exists already, and it is another one",
                 hint="Delete it first, or choose another name.",
             )
         # Last, so that another task keeps its own; a repeat brings the newest values.
-        self._store.put(layout.ENVIRONMENT, json.dumps(environment).encode())
+        self._at(ctx).put(layout.ENVIRONMENT, json.dumps(environment).encode())
 
     def alone(self, ctx: Context) -> bool:
         try:
-            found = self._store.list(layout.CREATORS)
+            found = self._at(ctx).list(layout.CREATORS)
         except NotFound:
             return True
         return all(item.path == self._mark for item in found)
 
     def amend(self, ctx: Context, task: Task) -> None:
-        self._store.put(layout.TASK, _text(task))
+        self._at(ctx).put(layout.TASK, _text(task))
 
     def load(self, ctx: Context) -> Task:
-        return load_task(self._store)
+        return load_task(self._at(ctx))
 
     def push(
         self,
@@ -97,14 +101,15 @@ class StoreData:
 
         if not workdir.is_dir():
             raise InvalidInput("storage.workdir", f"{workdir} is not a folder")
-        writer = SnapshotWriter(self._store, layout.WORKDIR)
-        before = newest(self._store, layout.WORKDIR)
+        writer = SnapshotWriter(self._at(ctx), layout.WORKDIR)
+        before = newest(self._at(ctx), layout.WORKDIR)
         if before:
             number, manifest = before
             writer.begin(manifest, number)
         stripped: list[str] = []
+        told = telling(ctx, self._at(ctx), self._mark)
         writer.take(
-            ctx,
+            told,
             workdir,
             filters,
             ignore=ignore,
@@ -116,18 +121,24 @@ class StoreData:
         if stripped:
             ctx.warn(_uploaded_without_special_bits(stripped))
 
+    def uploading(self, ctx: Context) -> Activity | None:
+        try:
+            return read_upload(self._at(ctx))
+        except NotFound:
+            return None
+
     def pull(
         self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
     ) -> list[str]:
         ranks = range(self._ranks(ctx))
-        return pull(ctx, self._store, ranks, output, into, filters, memory=memory)
+        return pull(ctx, self._at(ctx), ranks, output, into, filters, memory=memory)
 
     def holds(self, ctx: Context, output: str) -> bool:
-        return holds(self._store, range(self._ranks(ctx)), output)
+        return holds(self._at(ctx), range(self._ranks(ctx)), output)
 
     def changed(self, ctx: Context) -> list[ChangedFile]:
         try:
-            return changed_files(self._store, range(self._ranks(ctx)))
+            return changed_files(self._at(ctx), range(self._ranks(ctx)))
         except NotFound:
             return []
 
@@ -140,47 +151,50 @@ class StoreData:
             ranks = range(self._ranks(ctx))
         except NotFound:
             return
-        yield from read_part(self._store, ranks, cursor, part)
+        yield from read_part(self._at(ctx), ranks, cursor, part)
 
     def log_tail(self, ctx: Context, size: int) -> Iterator[LogLine]:
         try:
             ranks = range(self._ranks(ctx))
         except NotFound:
             return
-        yield from read_last(self._store, ranks, size)
+        yield from read_last(self._at(ctx), ranks, size)
 
     def watch(self, ctx: Context) -> None:
-        self._store.put(layout.FOLLOW, utc_now().encode())
+        self._at(ctx).put(layout.FOLLOW, utc_now().encode())
 
     def records(self, ctx: Context, parallelism: int) -> list[RankRecord]:
         try:
-            return read_records(self._store, parallelism)
+            return read_records(self._at(ctx), parallelism)
         except NotFound:
             return [RankRecord(rank) for rank in range(parallelism)]
 
     def reports(self, ctx: Context) -> list[Report]:
         try:
-            return read_reports(self._store)
+            return read_reports(self._at(ctx))
         except NotFound:
             return []
 
     def created(self, ctx: Context) -> str:
         try:
-            marks = self._store.list(layout.CREATORS)
+            marks = self._at(ctx).list(layout.CREATORS)
+            task = self._at(ctx).head(layout.TASK)
         except NotFound:
             return ""
-        return utc(min(mark.modified for mark in marks)) if marks else ""
+        # A mark is rewritten during an upload, and the task if it is amended.
+        times = [mark.modified for mark in (*marks, task) if mark]
+        return utc(min(times)) if times else ""
 
     def idle(self, ctx: Context) -> float:
         try:
-            found = self._store.list("")
+            found = self._at(ctx).list("")
         except NotFound:
             return float("inf")
         # Its own mark, which a former look may have left, does not count.
         times = [item.modified for item in found if item.path != layout.machine_path(_LOOKER)]
         if not times:
             return float("inf")
-        return (store_clock(self._store, _LOOKER) - max(times)).total_seconds()
+        return (store_clock(self._at(ctx), _LOOKER) - max(times)).total_seconds()
 
     def _ranks(self, ctx: Context) -> int:
         return self.load(ctx).parallelism

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from sojourn.core.activity import Activity
 from sojourn.core.clock import utc_now
 from sojourn.core.errors import IntegrityError
 from sojourn.core.report import Outcome, Report
@@ -29,6 +30,7 @@ __all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock"]
 
 _LARGEST = 64 << 10  # bytes of a lease or a report
 _Parsed = TypeVar("_Parsed")
+_MARK_SIZE = 256  # bytes
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,11 @@ class Leases:
         """Whether no rank is left to carry out, now or later."""
         return all(record.ended for record in read_records(self._store, self._parallelism))
 
-    def renew(self, lease: Lease) -> bool:
-        """Tell that this machine is alive; False if it was given up meanwhile."""
+    def renew(self, lease: Lease, activity: Activity | None = None) -> bool:
+        """Tell that this machine is alive, and what it does; False if it was given up meanwhile."""
         if self._store.head(layout.report_path(lease.rank, lease.attempt)):
             return False
-        self._store.put(layout.attempt_path(lease.rank, lease.attempt), self._mark())
+        self._store.put(layout.attempt_path(lease.rank, lease.attempt), self._mark(activity))
         return True
 
     def report(self, report: Report) -> bool:
@@ -93,14 +95,18 @@ class Leases:
         self._store.keep([path])
         return won
 
-    def _mark(self) -> bytes:
-        return json.dumps({"machine": self._machine}).encode()
+    def _mark(self, activity: Activity | None = None) -> bytes:
+        """Always of the same size: it is then written over, if a disk has no room for a new one."""
+        mark: dict[str, object] = {"machine": self._machine}
+        if activity:
+            mark["activity"] = activity.to_dict()
+        return json.dumps(mark).encode().ljust(_MARK_SIZE)
 
     def _is_over(self, rank: int, attempt: int, last: _Named, report: _Named | None) -> bool:
         """Whether the next attempt may begin."""
         if report and report.attempt >= attempt:
             return not _read_report(self._store, report).outcome.final
-        if _read_machine(self._store, last) in self._dead:
+        if _read_mark(self._store, last)[0] in self._dead:
             why = "the machine was lost"
         elif self._silence(last.item) > self._ttl:
             why = "the machine fell silent"
@@ -136,7 +142,10 @@ def read_records(store: Store, parallelism: int) -> list[RankRecord]:
         found = reports.get(rank)
         over = found and found.attempt == last.attempt
         report = _read_report(store, found) if found and over else None
-        records.append(RankRecord(rank, last.attempt, _read_machine(store, last), report))
+        machine, activity = _read_mark(store, last)
+        records.append(
+            RankRecord(rank, last.attempt, machine, report, None if report else activity)
+        )
     return records
 
 
@@ -169,8 +178,13 @@ def _read_report(store: Store, named: _Named) -> Report:
     return replace(report, rank=named.rank, attempt=named.attempt)
 
 
-def _read_machine(store: Store, named: _Named) -> str:
-    return _read_small(store, named.item, lambda data: str(data["machine"]))
+def _read_mark(store: Store, named: _Named) -> tuple[str, Activity | None]:
+    """Which machine has a lease, and what it does."""
+
+    def parse(data: Any) -> tuple[str, Activity | None]:
+        return str(data["machine"]), Activity.from_dict(data.get("activity"))
+
+    return _read_small(store, named.item, parse)
 
 
 def _read_small(store: Store, item: ObjectInfo, parse: Callable[[Any], _Parsed]) -> _Parsed:

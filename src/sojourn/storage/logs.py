@@ -62,6 +62,11 @@ class LogWriter:
             self._changed.notify_all()
 
     @property
+    def empty(self) -> bool:
+        """Whether all that was printed is written."""
+        return not (self._buffer or self._open or self._pending)
+
+    @property
     def full(self) -> bool:
         """Whether a segment should be written, however young it is."""
         return len(self._buffer) >= _SEGMENT
@@ -71,13 +76,22 @@ class LogWriter:
 
         `eager`: also as soon as there is anything to write.
         """
+        give_up = time.monotonic() + seconds
         with self._changed:
-            if eager and self._open:
-                seconds = min(seconds, self._held_for())
-            self._changed.wait_for(lambda: self._due(eager), seconds)
+            while not self._due(eager):
+                left = give_up - time.monotonic()
+                if eager and self._begun():
+                    left = min(left, self._held_for())
+                if left <= 0:
+                    return
+                self._changed.wait(left)
 
     def _due(self, eager: bool) -> bool:
         return self.full or self._closed or (eager and bool(self._buffer))
+
+    def _begun(self) -> bool:
+        """Whether an unfinished line could be written: one that is not only part of a character."""
+        return bool(self._open) and _utf8_cut(self._open) > 0
 
     def _held_for(self) -> float:
         """How long an unfinished line is still to wait: programs print lines in pieces."""

@@ -5,8 +5,11 @@ Results come back to the thread that submitted the work, so callers need no lock
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import Empty
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from sojourn.core.errors import Cancelled
+from sojourn.storage.daemons import Daemons, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Workers"]
 
+_BROKEN_OFF = (Cancelled, KeyboardInterrupt)
+_GIVEN_UP_AFTER = 2.0  # seconds for what is under way, when somebody asked to stop
 _LOOK_UP_EVERY = 0.5  # seconds between looks at cancellation while waiting
 _Result = TypeVar("_Result")
 
@@ -31,8 +36,8 @@ class Workers:
         self.count = count
         self._ctx = ctx
         self._limit = count * 2
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="sojourn-storage")
-        self._pending: dict[Future[Any], Callable[[Any], None]] = {}
+        self._pool = Daemons(count)
+        self._pending: dict[Job[Any], Callable[[Any], None]] = {}
 
     def submit(
         self, work: Callable[..., _Result], *args: Any, then: Callable[[_Result], None]
@@ -49,17 +54,19 @@ class Workers:
 
     def settle(self) -> None:
         """Wait until no worker is at work, whatever came of it; drops what has not begun."""
-        for future in self._pending:
-            future.cancel()
-        wait(self._pending)
-        self._pending.clear()
+        for job in self._pool.drop():
+            del self._pending[job]
+        while self._pending:
+            del self._pending[self._pool.done.get()]
 
     def collect(self) -> None:
         """Wait for something that was submitted to be done, for a moment at most."""
         self._ctx.check()
-        done, _ = wait(self._pending, timeout=_LOOK_UP_EVERY, return_when=FIRST_COMPLETED)
-        for future in done:
-            self._pending.pop(future)(future.result())
+        try:
+            job = self._pool.done.get(timeout=_LOOK_UP_EVERY)
+        except Empty:
+            return
+        self._pending.pop(job)(job.result())
 
     def __enter__(self) -> Workers:
         return self
@@ -74,4 +81,4 @@ class Workers:
             if kind is None:
                 self.drain()
         finally:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool.end(_GIVEN_UP_AFTER if kind and issubclass(kind, _BROKEN_OFF) else None)

@@ -9,11 +9,12 @@ import errno
 import json
 import os
 import re
+import stat
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -62,6 +63,8 @@ _CONFLICT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds
 _DELETED_AT_ONCE = 500
 _OUTSIDE = re.compile(r"range was invalid|Invalid range")
 _STATUS = re.compile(r"status code: (?P<status>\d{3})")
+_PAGE = 4096  # bytes
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _STREAMED_AT_ONCE = 256 << 10  # larger ones cost the allocator fresh pages, again and again
 
 Buffer = bytes | bytearray | memoryview
@@ -203,8 +206,12 @@ class ObstoreStore:
             return [memoryview(part) for part in parts]
 
     def put(self, path: str, data: Buffer) -> None:
-        with _translated(path):
-            obstore.put(self._backend_for(data), path, data, use_multipart=False)
+        try:
+            with _translated(path):
+                obstore.put(self._backend_for(data), path, data, use_multipart=False)
+        except QuotaError:
+            if self._folder is None or not _rewritten(self._folder / path, data):
+                raise
 
     def put_new(self, path: str, data: Buffer) -> bool:
         for wait in _CONFLICT_WAITS:
@@ -271,6 +278,8 @@ class ObstoreStore:
     def head(self, path: str) -> ObjectInfo | None:
         try:
             with _translated(path):
+                if self._folder is not None:
+                    return _look(self._folder, path)
                 item = obstore.head(self._backend, path)
         except NotFound:
             return None
@@ -292,6 +301,37 @@ class ObstoreStore:
                         obstore.delete(self._backend, path)
                 except NotFound:
                     continue
+
+
+def _look(folder: Path, path: str) -> ObjectInfo | None:
+    """The same as obstore's, for a fraction of the time: agents look several times a second."""
+    info = os.stat(f"{folder}/{path}")
+    if not stat.S_ISREG(info.st_mode):
+        return None
+    modified = _EPOCH + timedelta(microseconds=info.st_mtime_ns // 1000)
+    return ObjectInfo(path, info.st_size, modified)
+
+
+def _rewritten(path: Path, data: Buffer) -> bool:
+    """Write over a small object of the same size: a full disk has room for that.
+
+    So a lease is renewed, and tells that the store is full, when nothing new fits in. Readers see
+    all of it at once, as it is one write within a page.
+    """
+    if len(data) > _PAGE:
+        return False
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if os.fstat(descriptor).st_size != len(data):
+            return False
+        return os.pwrite(descriptor, data, 0) == len(data)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def keep_file(path: Path) -> None:

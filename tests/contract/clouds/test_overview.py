@@ -7,7 +7,8 @@ import pytest
 from sojourn import api
 from sojourn.core.status import State
 from tests.contract.clouds.aws_kit import AwsKit
-from tests.contract.clouds.lab import Lab
+from tests.contract.clouds.lab import WAITING, Lab, log_of
+from tests.support.waiting import until
 
 
 def test_the_list_agrees_with_a_closer_look(lab: Lab) -> None:
@@ -22,6 +23,19 @@ def test_the_list_agrees_with_a_closer_look(lab: Lab) -> None:
         (State.SUCCEEDED, 0),
         (State.FAILED, 3),
     ]
+
+
+def test_the_list_agrees_while_it_runs_and_when_it_is_stopped(lab: Lab) -> None:
+    handle = lab.create(WAITING)
+    until(lambda: "up" in log_of(handle))
+    [(_, running)] = api.overview()
+    handle.stop()
+    [(_, stopped)] = api.overview()
+    near = handle.status()
+    handle.delete()
+    assert running.state is State.RUNNING
+    assert (stopped.state, stopped.reason) == (near.state, near.reason)
+    assert near.state is State.STOPPED
 
 
 @pytest.mark.slow

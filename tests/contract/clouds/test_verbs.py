@@ -12,6 +12,8 @@ import pytest
 import sojourn
 from sojourn import State
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, QuotaError, SojournError
+from sojourn.core.events import Note, Warned
+from sojourn.engine import lifecycle
 from tests.contract.clouds.lab import WAITING, Lab, log_of
 from tests.support.waiting import until
 
@@ -198,6 +200,29 @@ def test_a_name_with_spaces_finds_its_task(lab: Lab) -> None:
     handle = lab.create("true", name="My Job, v1")
     assert sojourn.get("My Job, v1").id == sojourn.get("my-job").id == handle.id
     handle.delete()
+
+
+def test_who_is_waited_for_is_told(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "_TELL_AFTER", 0.0)
+    handle = lab.create("trap 'sleep 1; exit' TERM; echo up; while :; do sleep 0.1; done")
+    until(lambda: "up" in log_of(handle))
+    handle.stop()
+    told = [event.message for event in lab.events if isinstance(event, Note)]
+    handle.delete()
+    assert any(
+        text.startswith("Waiting for machine") and f"sojourn delete --force {handle.id}" in text
+        for text in told
+    )
+
+
+def test_force_does_not_wait_for_machines(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "_FORCE_WITHIN", 0.2)
+    handle = lab.create("trap '' TERM; echo up; while :; do sleep 0.1; done")
+    until(lambda: "up" in log_of(handle))
+    handle.delete(fetch=False, force=True)
+    told = [event.message for event in lab.events if isinstance(event, Warned)]
+    assert any("ending them" in text for text in told)
+    assert not handle.exists()
 
 
 def test_force_removes_what_cannot_come_home(lab: Lab) -> None:

@@ -8,13 +8,15 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE
+from sojourn.core.activity import Doing
 from sojourn.core.clock import utc_now
+from sojourn.core.context import Context
 from sojourn.core.report import Outcome, Report
 from sojourn.core.task import Storage
 from sojourn.storage import layout
@@ -385,3 +387,32 @@ def test_a_rank_that_came_further_on_machines_that_were_lost_goes_on(
         _lost(world, attempt)
     world.agent("m12").wait()
     assert world.reports()[-1].outcome is Outcome.SUCCEEDED
+
+
+def _doing(world: World) -> Doing | None:
+    (record,) = world.data.records(Context(), 1)
+    return record.activity.doing if record.activity else None
+
+
+def test_a_full_store_is_told_and_the_log_is_whole_once_there_is_room(world: World) -> None:
+    with small_disk(world.store_folder, "20m") as disk:
+        world.task("echo up; until [ -e go ]; do sleep 0.1; done; seq 300000; rm go; echo done")
+        world.follow()
+        agent = world.agent(ttl=2.0)
+        until(lambda: "up" in world.printed())
+        filling = disk / "filling"
+        with suppress(OSError), open(filling, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        (world.folder / "m1" / "workdir" / "go").touch()
+        until(lambda: _doing(world) is Doing.LOG_FULL)
+        before = world.store.head(layout.attempt_path(0, 1))
+        until(lambda: world.store.head(layout.attempt_path(0, 1)) != before)  # it is renewed
+        assert agent.process.poll() is None
+        filling.unlink()
+        assert agent.wait() == RANK_ENDED
+        printed = world.raw()
+        (report,) = world.reports()
+    assert report.outcome is Outcome.SUCCEEDED
+    assert printed == [b"up", *(b"%d" % n for n in range(1, 300001)), b"done"]
+    assert len(agent.said.splitlines()) < 10, "it complained again and again"

@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 @into_option("Download the results into this folder instead of the task's workdir.")
 @output_option
 @click.option("--no-pull", is_flag=True, help="Do not download the results: they are lost.")
-@click.option("--force", is_flag=True, help="Delete everything even if a step before it fails.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Delete everything even if a step before it fails; machines get 10 seconds to stop.",
+)
 @json_option
 @click.pass_context
 def delete(

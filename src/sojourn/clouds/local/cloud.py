@@ -88,7 +88,7 @@ class LocalCloud:
                 )
             return open_store(StoreAddress(f"file://{folder}"))
 
-        return StoreData(opened)
+        return StoreData(opened, near=True)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         if not self._data_root.is_dir():
@@ -100,7 +100,9 @@ class LocalCloud:
                 continue  # not ours
 
     def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
-        return {}  # a closer look costs nothing here
+        from sojourn.clouds.local.glance import states  # `list` without tasks has no use for it
+
+        return states(ctx, self._data_root, ids) if ids else {}
 
     def _folders(self, id: TaskId) -> TaskFolders:
         return TaskFolders(self._data_root / str(id))

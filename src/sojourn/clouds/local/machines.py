@@ -15,26 +15,21 @@ from typing import TYPE_CHECKING
 
 from sojourn.agent.config import UNSTORED
 from sojourn.agent.disk import remove_tree
+from sojourn.clouds.local.strays import MARK, is_suspended
+from sojourn.clouds.local.surroundings import needed
 from sojourn.core.errors import IntegrityError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = [
-    "STORING_WITHIN",
-    "LocalMachine",
-    "Settings",
-    "agents",
-    "is_agent",
-    "is_supervisor",
-    "kill_strays",
-]
+__all__ = ["STORING_WITHIN", "SUSPENDED_FOR", "LocalMachine", "Settings"]
 
 _TTL = 15.0
 _GRACE = 10.0
 _LOOK = 0.25
-_MARK = "SOJOURN_MACHINE"
+SUSPENDED_FOR = 30.0  # seconds that an agent may stay suspended after it got notice
+_LOOK_WHEN_TOLD = 1.0  # seconds between looks at a machine that is to go
 STORING_WITHIN = 3600.0  # seconds that an agent has to store its work before its machine is ended
 
 
@@ -78,7 +73,7 @@ class LocalMachine:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "sojourn.agent", str(document)],
                 cwd=self._folder,
-                env={**os.environ, _MARK: self.id},
+                env={**needed(), MARK: self.id},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -106,16 +101,24 @@ class LocalMachine:
         return self._process.poll()
 
     def tell(self) -> None:
-        """Give it notice, once; it has its grace to flush."""
+        """Give it notice, once; it has its grace to flush. One that was suspended runs again."""
         if self._told == float("inf"):
             self._told = time.monotonic()
             self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(signal.SIGCONT)
 
     def enforce(self) -> None:
         """End it if it should have ended long ago."""
         now = time.monotonic()
         if now > self._deadline or now > self._told + _GRACE + STORING_WITHIN:
             self._process.kill()
+        elif now > self._told + SUSPENDED_FOR and is_suspended(self.pid):
+            self._process.kill()  # somebody suspended it once more: it will not store anything
+
+    def enforced_within(self) -> float:
+        """Seconds until `enforce` may have to do something."""
+        told = self._told != float("inf")
+        return _LOOK_WHEN_TOLD if told else max(0.0, self._deadline - time.monotonic())
 
     def last_words(self) -> str:
         """The last line that the agent said."""
@@ -134,66 +137,3 @@ class LocalMachine:
         with suppress(OSError):
             remove_tree(self._folder)
         return None
-
-
-def is_agent(pid: int, machine: str) -> bool:
-    """Whether this process still is the agent of a machine: pids are used again."""
-    return _has_argument(pid, f"/{machine}/agent.json\0".encode())
-
-
-def is_supervisor(pid: int, id: TaskId) -> bool:
-    """Whether this process still is the supervisor of a task, whose folder has its name."""
-    return _has_argument(pid, f"/{id}\0".encode())
-
-
-def _has_argument(pid: int, argument: bytes) -> bool:
-    try:
-        return argument in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
-        return not Path("/proc").exists() and _exists(pid)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def strays(id: TaskId) -> list[int]:
-    """All processes of machines of a task, also those that lost their supervisor.
-
-    Known by their environment; only Linux tells it.
-    """
-    mark = f"{_MARK}={id.short}-".encode()
-    found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if mark in environ.read_bytes():
-                found.append(int(environ.parent.name))
-    return [pid for pid in found if pid != os.getpid()]
-
-
-def agents(id: TaskId) -> list[int]:
-    """Those of them that are agents: they end by themselves once they have stored their work."""
-    found = []
-    for pid in strays(id):
-        with suppress(OSError):
-            if b"\0sojourn.agent\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
-    return found
-
-
-def kill_strays(id: TaskId) -> None:
-    """Kill them all, also those that are started meanwhile."""
-    for _ in range(100):
-        victims = strays(id)
-        if not victims:
-            return
-        for pid in victims:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)

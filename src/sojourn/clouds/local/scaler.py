@@ -22,15 +22,11 @@ from sojourn.clouds.local.files import (
     write_whole,
 )
 from sojourn.clouds.local.folders import TaskFolders, remove_empty
-from sojourn.clouds.local.machines import (
-    Settings,
-    agents,
-    is_agent,
-    is_supervisor,
-    kill_strays,
-)
+from sojourn.clouds.local.machines import Settings
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
+from sojourn.clouds.local.strays import agents, is_agent, is_supervisor, kill_strays
+from sojourn.clouds.local.surroundings import needed
 from sojourn.clouds.local.wanted import Wanted
 from sojourn.core.errors import Conflict, IntegrityError, NotFound, Transient
 from sojourn.core.events import CloudEvent
@@ -45,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalScaler"]
 
-_ENDS_WITHIN = 60.0  # seconds that a supervisor without machines to keep has to end
+_ENDS_WITHIN = 5.0  # seconds that a supervisor has to end when its task is removed
+_LOOK_AGAIN = 0.02  # seconds
 _LONGEST_LOG = 64 << 10  # bytes that former supervisors may have said
 
 
@@ -227,6 +224,7 @@ class LocalScaler:
             subprocess.run(
                 ["/bin/sh", "-c", '"$@" &', "sh", *program, str(self._folders.root), str(lock)],
                 cwd=self._folders.scaler,
+                env=needed(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -244,12 +242,14 @@ class LocalScaler:
         if held and pid and not supervisor.elsewhere and is_supervisor(pid, self._id):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+                os.kill(pid, signal.SIGCONT)  # somebody may have suspended it
 
     def _wait_until_ended(self, ctx: Context) -> None:
+        """Who removes a task has waited for its machines, or does not want to."""
         give_up = time.monotonic() + _ENDS_WITHIN
         while self._supervisor()[0] or agents(self._id):
             if time.monotonic() > give_up:
                 self._refuse_elsewhere()
                 self._wake(signal.SIGKILL)
                 return
-            ctx.sleep(0.05)
+            ctx.sleep(_LOOK_AGAIN)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import sys
 import time
@@ -18,24 +17,22 @@ from pathlib import Path
 
 from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, kill_below
+from sojourn.agent.wakeup import Wakeup
 from sojourn.clouds.local.files import read_rows, write_lock, write_whole
 from sojourn.clouds.local.folders import TaskFolders
-from sojourn.clouds.local.machines import (
-    STORING_WITHIN,
-    LocalMachine,
-    Settings,
-    agents,
-    kill_strays,
-)
+from sojourn.clouds.local.machines import STORING_WITHIN, SUSPENDED_FOR, LocalMachine, Settings
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
+from sojourn.clouds.local.strays import agents, is_suspended, kill_strays
 from sojourn.clouds.local.wanted import Want, Wanted
 from sojourn.core.errors import SojournError
 from sojourn.core.ids import TaskId
 
 __all__ = ["Supervisor"]
 
-_ROUND = 1.0  # seconds between rounds if nothing wakes it
+# Seconds between rounds if nothing wakes it: commands on this computer do, by a signal. It is for
+# those in other containers and on other computers, which can only change what is wanted.
+_ROUND = 3.0
 _SHORT_LIFE = 5.0  # a machine or supervisor that was lost sooner makes the next one wait
 _LONGEST_WAIT = 30.0
 
@@ -53,29 +50,35 @@ class Supervisor:
         self._short_lives = 0
         self._not_before = 0.0
         self._began = time.monotonic()
+        self._starting = True
 
     def run(self) -> None:
         """Live until no machine is wanted and none is left."""
         adopt_orphans()
-        wakeup = _wakeup_pipe()
+        wakeup = Wakeup()
+        wakeup.on_signals(signal.SIGCHLD, signal.SIGUSR1)
         self._inherit()
         while self._folders.settings.exists():
             self._bury()
             self._adjust(self._wanted.read())
             if not self._alive and self._wanted.read().machines == 0:
                 return
-            select.select([wakeup], [], [], self._pause())
-            _drain(wakeup)
-            if time.monotonic() - self._began > _SHORT_LIFE:
+            wakeup.wait(self._pause())
+            if self._starting and time.monotonic() - self._began > _SHORT_LIFE:
+                self._starting = False
                 Starts(self._folders.starts).forget()
 
     def _inherit(self) -> None:
         """Let agents of a former supervisor store their work; then all its machines are gone."""
         task = TaskId.parse(self._settings.id)
-        give_up = time.monotonic() + STORING_WITHIN
-        while agents(task) and time.monotonic() < give_up:
+        give_up = self._began + STORING_WITHIN
+        while (left := agents(task)) and time.monotonic() < give_up:
+            for pid in filter(is_suspended, left):
+                patient = time.monotonic() < self._began + SUSPENDED_FOR
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT if patient else signal.SIGKILL)
             time.sleep(0.05)
-        kill_strays(task)
+        kill_strays(task, os.getppid())
         rows = read_rows(self._folders.events)
         self._dead.update(row["machine"] for row in rows)
         over = {row["machine"] for row in rows if row["code"] != "machine-started"}
@@ -84,7 +87,8 @@ class Supervisor:
 
     def _pause(self) -> float:
         waiting = self._not_before - time.monotonic()
-        return min(_ROUND, waiting) if waiting > 0 else _ROUND
+        enforced = [machine.enforced_within() for machine in self._alive]
+        return min(_ROUND, waiting if waiting > 0 else _ROUND, *enforced)
 
     def _adjust(self, want: Want) -> None:
         wanted, generation = want
@@ -176,25 +180,6 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _wakeup_pipe() -> int:
-    """A descriptor that becomes readable when a machine ends or somebody calls."""
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGUSR1):
-        signal.signal(number, lambda *_: None)
-    return reading
-
-
-def _drain(descriptor: int) -> None:
-    try:
-        while os.read(descriptor, 1024):
-            pass
-    except BlockingIOError:
-        pass
-
-
 def main() -> int:
     """Supervise the task in the folder given; the lock comes along as a descriptor."""
     folders = TaskFolders(Path(sys.argv[1]))
@@ -218,4 +203,4 @@ def _sign(lock: int, supervised: Supervised) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    os._exit(main())  # there is nothing to take apart

@@ -10,11 +10,9 @@ import pytest
 
 import sojourn
 from sojourn import State, Task
-from sojourn.clouds.local import make_cloud
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.wanted import Want, Wanted
 from sojourn.core.context import Context
-from sojourn.core.ids import TaskId
 from tests.support.waiting import until
 
 CTX = Context()
@@ -74,7 +72,7 @@ def test_a_start_is_not_eaten_by_a_machine_that_ended_before(
     try:
         (tmp_path / "end0").touch()
         until(lambda: handle.status().counts["succeeded"] == 1)
-        make_cloud().scaler(TaskId.parse(handle.id)).scale(CTX, 0)
+        Wanted(TaskFolders(own_folders / handle.id)).set(0)  # seen by nobody
         handle.start()
     finally:
         os.kill(supervisor, signal.SIGCONT)

@@ -1,0 +1,141 @@
+"""Processes of a task's machines that lost their supervisor, and only these.
+
+Only Linux tells what is needed to know them; elsewhere none are found.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sojourn.core.ids import TaskId
+
+__all__ = ["MARK", "agents", "is_agent", "is_supervisor", "is_suspended", "kill_strays", "strays"]
+
+MARK = "SOJOURN_MACHINE"  # in the environment of all that a machine starts
+_PROC = "/proc"
+_ROUNDS = 100
+# Who adopts orphans, beside process 1: systemd has one for each user, WSL one for each session.
+_ADOPTERS = frozenset({b"systemd", b"init"})
+
+
+@dataclass(frozen=True)
+class _Process:
+    """What is known of a process: its parent, and the machine in its environment."""
+
+    parent: int
+    machine: str
+
+
+def is_agent(pid: int, machine: str) -> bool:
+    """Whether this process still is the agent of a machine: pids are used again."""
+    return _has_argument(pid, f"/{machine}/agent.json\0".encode())
+
+
+def is_suspended(pid: int) -> bool:
+    """Whether a process was stopped by SIGSTOP or a debugger; only Linux tells."""
+    with suppress(OSError):
+        return _stat(pid)[0] in (b"T", b"t")
+    return False
+
+
+def is_supervisor(pid: int, id: TaskId) -> bool:
+    """Whether this process still is the supervisor of a task, whose folder has its name."""
+    return _has_argument(pid, f"/{id}\0".encode())
+
+
+def _has_argument(pid: int, argument: bytes) -> bool:
+    try:
+        return argument in _read(pid, "cmdline")
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
+        return not os.path.exists(_PROC) and _exists(pid)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def strays(id: TaskId, adopter: int = 0) -> list[int]:
+    """All processes of machines of a task, also those that lost their supervisor.
+
+    A variable is easily copied. So it has to be one of this user's processes, and the first of its
+    ancestors that has the variable as well must be an agent, a child of this task's supervisor, or
+    have lost its parent. What a stranger started is a stranger's, whatever its environment says.
+    `adopter`: who adopts orphans here, if that is known.
+    """
+    found = _all_marked(id)
+    return [pid for pid in found if _is_ours(pid, found, id, adopter)]
+
+
+def _all_marked(id: TaskId) -> dict[int, _Process]:
+    return {pid: process for pid in _pids() if pid != os.getpid() and (process := _marked(pid, id))}
+
+
+def _marked(pid: int, id: TaskId) -> _Process | None:
+    start = f"{MARK}={id.short}-".encode()
+    with suppress(OSError, ValueError, IndexError):
+        if os.stat(f"{_PROC}/{pid}").st_uid != os.geteuid():
+            return None
+        for variable in _read(pid, "environ").split(b"\0"):
+            if variable.startswith(start):
+                machine = os.fsdecode(variable.partition(b"=")[2])
+                return _Process(int(_stat(pid)[1]), machine)
+    return None
+
+
+def _is_ours(pid: int, found: dict[int, _Process], id: TaskId, adopter: int) -> bool:
+    first = pid
+    for _ in found:  # pids are used again while they are read: there may be rings
+        if found[first].parent not in found:
+            break
+        first = found[first].parent
+    parent = found[first].parent
+    if parent in (1, adopter) or is_agent(first, found[first].machine):
+        return True
+    with suppress(OSError):  # else it ended just now: the next look tells
+        return _read(parent, "comm").strip() in _ADOPTERS or is_supervisor(parent, id)
+    return False
+
+
+def agents(id: TaskId) -> list[int]:
+    """Those of them that are agents: they end by themselves once they have stored their work."""
+    return [pid for pid, process in _all_marked(id).items() if is_agent(pid, process.machine)]
+
+
+def kill_strays(id: TaskId, adopter: int = 0) -> None:
+    """Kill them all, also those that are started meanwhile."""
+    for _ in range(_ROUNDS):
+        victims = strays(id, adopter)
+        if not victims:
+            return
+        for pid in victims:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _pids() -> list[int]:
+    with suppress(OSError):
+        return [int(name) for name in os.listdir(_PROC) if name.isdecimal()]
+    return []
+
+
+def _stat(pid: int) -> list[bytes]:
+    """State, parent and more; the program's name before it, in parentheses, may have anything."""
+    return _read(pid, "stat").rpartition(b")")[2].split()
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"{_PROC}/{pid}/{name}", "rb", buffering=0) as file:
+        return file.read()

@@ -1,0 +1,88 @@
+"""What somebody is doing just now, as they wrote it down: to be shown, and for nothing else.
+
+Machines and other commands write it, so nothing of it is believed but a few known words and plain
+numbers: a lie shows a wrong text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+__all__ = ["Activity", "Doing"]
+
+_LARGEST = 1 << 60  # bytes; more is a lie
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+class Doing(str, Enum):
+    """What can be told."""
+
+    RESTORING = "restoring"
+    UPLOADING = "uploading"
+    LOG_FULL = "log-full"
+    LOG_REFUSED = "log-refused"
+    FILES_FULL = "files-full"
+    FILES_REFUSED = "files-refused"
+
+    @property
+    def trouble(self) -> bool:
+        """Whether somebody has to do something about it."""
+        return self not in (Doing.RESTORING, Doing.UPLOADING)
+
+
+_FULL = "no space left in the store"
+_REFUSED = "the store denied access"
+_WORDS = {
+    Doing.RESTORING: "restoring workdir",
+    Doing.UPLOADING: "uploading workdir",
+    Doing.LOG_FULL: f"log cannot be stored: {_FULL}",
+    Doing.LOG_REFUSED: f"log cannot be stored: {_REFUSED}",
+    Doing.FILES_FULL: f"snapshots cannot be stored: {_FULL}",
+    Doing.FILES_REFUSED: f"snapshots cannot be stored: {_REFUSED}",
+}
+
+
+@dataclass(frozen=True)
+class Activity:
+    """One thing, and how many bytes of it are done; a `total` of 0: not known, or no matter."""
+
+    doing: Doing
+    done: int = 0
+    total: int = 0
+
+    @property
+    def step(self) -> str:
+        """What it is, without how far."""
+        return _WORDS[self.doing]
+
+    @property
+    def text(self) -> str:
+        """For people: restoring workdir: 1.2 of 3.4 GiB."""
+        return f"{self.step}: {_of(self.done, self.total)}" if self.total else self.step
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"doing": self.doing.value, "done": self.done, "total": self.total}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Activity | None:
+        """Read what `to_dict` wrote; anything else is None."""
+        if not isinstance(data, dict):
+            return None
+        done, total = data.get("done", 0), data.get("total", 0)
+        if type(done) is not int or type(total) is not int or not 0 <= done <= total <= _LARGEST:
+            return None
+        try:
+            return cls(Doing(data.get("doing")), done, total)
+        except ValueError:
+            return None
+
+
+def _of(done: int, total: int) -> str:
+    """1.2 of 3.4 GiB: both in the unit of the larger."""
+    power = max(0, (total.bit_length() - 1) // 10)
+    digits = 1 if power else 0
+    size = 1024**power
+    return f"{done / size:.{digits}f} of {total / size:.{digits}f} {_UNITS[power]}"
