@@ -24,13 +24,16 @@ class _StandIn(ModuleType):
 
 
 @contextmanager
-def lazily(*names: str) -> Iterator[None]:
+def lazily(*names: str, **ready: Any) -> Iterator[None]:
     """Let what is imported meanwhile have these modules without loading them.
 
-    For start-up time only. Whoever imports them afterwards gets the modules themselves.
+    For start-up time only. Whoever imports them afterwards gets the modules themselves. `ready`
+    are attributes that can be had without loading anything.
     """
     for name in names:
-        sys.modules.setdefault(name, _StandIn(name))
+        stand_in = _StandIn(name)
+        vars(stand_in).update(ready)
+        sys.modules.setdefault(name, stand_in)
     try:
         yield
     finally:
