@@ -10,7 +10,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
-from sojourn.terraform.plugin import certificate as module
 from sojourn.terraform.plugin import p256
 from sojourn.terraform.plugin.certificate import make_certificate
 
@@ -42,7 +41,7 @@ def test_it_holds_for_a_month() -> None:
 
 def test_years_after_2049_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     late = datetime(2049, 12, 15, tzinfo=timezone.utc)
-    monkeypatch.setattr(module.time, "time", late.timestamp)
+    monkeypatch.setattr("sojourn.terraform.plugin.certificate.time.time", late.timestamp)
     read = x509.load_pem_x509_certificate(make_certificate().chain)
     assert read.not_valid_before_utc == late - timedelta(hours=1)
     assert read.not_valid_after_utc == late + timedelta(days=30)
