@@ -497,7 +497,10 @@ def overview(
     missed = [] if missed is None else missed
 
     def found(cloud: Cloud) -> list[tuple[Handle, Status]]:
-        seen = engine.observe.overview(ctx, cloud)
+        ids = list(cloud.tasks(ctx))
+        if not ids:
+            return []  # and the engine is not even loaded
+        seen = engine.observe.overview(ctx, cloud, ids)
         return [(Handle(cloud, id, ctx), status) for id, status in seen]  # noqa: A001
 
     rows = list(_each_cloud(found, missed))

@@ -189,10 +189,12 @@ def _secrets_in(text: str) -> list[str]:
 
 
 _HEAVY = {
+    "asyncio",
     "azure",
     "boto3",
     "botocore",
     "click",
+    "cryptography",
     "google.cloud",
     "hcl2",
     "kubernetes",

@@ -13,7 +13,7 @@ from sojourn.core.status import INCOMPLETE, State, Status, task_status, uploadin
 from sojourn.engine.lifecycle import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
@@ -63,9 +63,8 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     return replace(now, reason=f"{now.reason}: {obstacle}") if obstacle else now
 
 
-def overview(ctx: Context, cloud: Cloud) -> Iterator[tuple[TaskId, Status]]:
-    """All tasks of a cloud with their states; looks closer at those it cannot tell at a glance."""
-    ids = list(cloud.tasks(ctx))
+def overview(ctx: Context, cloud: Cloud, ids: Sequence[TaskId]) -> Iterator[tuple[TaskId, Status]]:
+    """Tasks of a cloud with their states; looks closer at those it cannot tell at a glance."""
     known = cloud.states(ctx, ids)
     for id in ids:  # noqa: A001
         try:

@@ -14,7 +14,7 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sojourn.core.errors import IntegrityError
@@ -41,6 +41,7 @@ _FORMAT = 1
 _OBJECT = re.compile(r"(?:workdir|ranks/[0-9]+/data/[0-9]+)/objects/[0-9a-f]{64}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _BAD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")
+_NO_NAMES = ("", ".", "..")
 _PIECE = 1 << 20
 # No honest manifest comes near these. The text of ours was up to 206 times as long as its bytes,
 # with sparse files; deflate could do 1030. Digests, of which the table and the line of a large file
@@ -165,11 +166,56 @@ def _decode(data: bytes | memoryview) -> Manifest:
     entries: dict[str, Entry] = {}
     # Decompressed once more, for that is quick: to keep all lines until the table comes would
     # take memory, and of a manifest that means harm any amount of it.
-    for line in islice(_lines_of(data), 1, 1 + tail["entries"]):
-        entry = _entry(json.loads(line), table)
-        _check(entry, entries)
+    folder = ""  # that the entry before is in: the next one is mostly in the same
+    for row in islice(_rows(data), tail["entries"]):
+        entry = _plain_file(row, table, folder)
+        if entry is None or entry.path in entries:
+            entry = _entry(row, table)
+            _check(entry, entries)
+            folder = posixpath.dirname(entry.path)
         entries[entry.path] = entry
     return Manifest(entries, dict(table))
+
+
+def _rows(data: bytes | memoryview) -> Iterator[Any]:
+    """All lines after the head. Parsed many at once: the calls would cost more than the parsing."""
+    skipped = 1
+    for lines in _groups_of(data):
+        rows: list[Any] = json.loads(b"[%b]" % b",".join(lines))
+        if len(rows) != len(lines):
+            raise _refused("it has a line that is no entry")
+        yield from islice(rows, skipped, None)
+        skipped = 0
+
+
+def _plain_file(row: list[Any], table: list[tuple[str, int]], folder: str) -> Entry | None:
+    """The entry of a row that is what nearly all are: a file of one part, in this folder.
+
+    `folder` was checked as the parent of another entry. None, if there is any doubt: `_entry` and
+    `_check` know what is right, and say what is wrong.
+    """
+    path, kind, mode, mtime, size, parts, target, ctime, inode = row
+    if kind != FILE or target != "" or len(parts) != 1:
+        return None
+    number, offset, length, digest = parts[0]
+    if not (
+        type(mode) is type(mtime) is type(size) is type(ctime) is type(inode) is int
+        and type(number) is type(offset) is type(length) is int
+        and type(path) is type(digest) is str
+    ):
+        return None
+    parent, _, name = path.rpartition("/")
+    if parent != folder or name in _NO_NAMES or "\0" in name or path[0] == "/":
+        return None
+    if not (0 <= number < len(table) and offset >= 0 and 0 < length == size):
+        return None
+    place, room = table[number]
+    if offset + length > room or max(size, abs(mtime)) > _MOST:
+        return None
+    if not path.isascii() or not _DIGEST.fullmatch(digest):
+        return None
+    part = Part(place, offset, length, digest)
+    return Entry(path, FILE, MODES[mode & 0o777], mtime, size, (part,), "", ctime, inode)
 
 
 def _tail(data: bytes | memoryview) -> dict[str, Any]:
@@ -197,6 +243,11 @@ def _tail(data: bytes | memoryview) -> dict[str, Any]:
 
 
 def _lines_of(data: bytes | memoryview) -> Iterator[bytes]:
+    return chain.from_iterable(_groups_of(data))
+
+
+def _groups_of(data: bytes | memoryview) -> Iterator[list[bytes]]:
+    """Its lines, as many together as end in one piece of its text."""
     longest = _LINE + _LINE_RATIO * len(data)
     rest = bytearray()
     for text in _decompressed(data):
@@ -204,7 +255,7 @@ def _lines_of(data: bytes | memoryview) -> Iterator[bytes]:
         if b"\n" in text:
             *lines, last = bytes(rest).split(b"\n")
             _refuse_crowded(lines[0])  # no other can be longer than a piece
-            yield from lines
+            yield lines
             rest = bytearray(last)
         if len(rest) > longest:
             raise _refused("it has a line that is too long")

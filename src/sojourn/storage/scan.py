@@ -106,13 +106,14 @@ def link_target(root: str | Path, path: str) -> str:
 
 def entry_of(path: str, info: os.stat_result, target: str = "") -> Entry | None:
     """An entry for what `stat` says; None for sockets, pipes and devices."""
+    kind = stat.S_IFMT(info.st_mode)
     mode = MODES[info.st_mode & 0o777]
-    stamps = (info.st_ctime_ns, info.st_ino)
-    if stat.S_ISREG(info.st_mode):
-        return Entry(path, FILE, mode, info.st_mtime_ns, info.st_size, (), "", *stamps)
-    if stat.S_ISDIR(info.st_mode):
-        return Entry(path, FOLDER, mode, info.st_mtime_ns, 0, (), "", *stamps)
-    if stat.S_ISLNK(info.st_mode):
+    mtime, ctime, inode = info.st_mtime_ns, info.st_ctime_ns, info.st_ino
+    if kind == stat.S_IFREG:
+        return Entry(path, FILE, mode, mtime, info.st_size, (), "", ctime, inode)
+    if kind == stat.S_IFDIR:
+        return Entry(path, FOLDER, mode, mtime, 0, (), "", ctime, inode)
+    if kind == stat.S_IFLNK:
         # Neither mode nor time of a symlink can be set everywhere, so they do not count.
-        return Entry(path, LINK, 0o777, 0, 0, (), target, *stamps)
+        return Entry(path, LINK, 0o777, 0, 0, (), target, ctime, inode)
     return None

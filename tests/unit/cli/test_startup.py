@@ -72,9 +72,23 @@ def test_help_needs_no_engine(shell: Shell) -> None:
     assert {name for name in loaded if name.startswith("sojourn")} == {
         "sojourn",
         "sojourn.cli",
+        "sojourn.cli.texts",
         "sojourn.core",
         "sojourn.core.errors",
+        "sojourn.core.lazy",
     }
+
+
+def test_a_list_of_no_tasks_needs_no_engine_either(shell: Shell) -> None:
+    loaded = _loaded(shell, "list")
+    assert "sojourn.api" in loaded
+    assert not {name for name in loaded if name.startswith("sojourn.engine.")}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its dataclasses ask for annotations there")
+@pytest.mark.parametrize("args", [["--help"], ["list"]])
+def test_what_is_imported_for_one_function_is_not_loaded(shell: Shell, args: list[str]) -> None:
+    assert "inspect" not in _loaded(shell, *args)
 
 
 @pytest.mark.parametrize("args", [["run", "--help"], ["logs", "--help"], ["delete", "--help"]])

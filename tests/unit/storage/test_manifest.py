@@ -335,7 +335,52 @@ def test_no_memory_left_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(module, "_entry", full)
     with pytest.raises(IntegrityError, match="memory"):
-        decode(raw_manifest([file_row("a")]))
+        decode(raw_manifest([folder_row("a")]))
+
+
+odd = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.sampled_from(
+        ["", ".", "..", "a", "f", "d", "l", "/a", "../a", "in/a", "in/..", "a\0", "\ud800"]
+    ),
+    st.lists(st.integers(), max_size=4),
+    st.just({}),
+)
+
+
+@given(st.integers(0, 8), odd, st.integers(0, 3), odd, st.sampled_from(["a", "in/a", "x/a"]))
+def test_the_quick_way_takes_nothing_that_the_thorough_one_refuses(
+    at: int, value: Any, part_at: int, part_value: Any, path: str
+) -> None:
+    for change_part in (False, True):
+        row = file_row(path)
+        if change_part:
+            row[5][0][part_at] = part_value
+        else:
+            row[at] = value
+        data = raw_manifest([folder_row("in"), file_row("in/first"), row])
+        with pytest.MonkeyPatch.context() as patch:
+            quick = _decoded(data)
+            patch.setattr(module, "_plain_file", lambda *_: None)
+            assert _decoded(data) == quick
+
+
+def _decoded(data: bytes) -> Manifest | None:
+    try:
+        return decode(data)
+    except IntegrityError:
+        return None
+
+
+def test_lines_that_are_entries_only_together_are_refused() -> None:
+    whole = json.dumps(file_row("a"))
+    text = f"{whole[:9]}\n{whole[9:]}\n".encode()
+    tail = json.dumps({"entries": 2, "objects": [[GOOD_OBJECT, len(CONTENT)]]}).encode()
+    with pytest.raises(IntegrityError):
+        decode(zlib.compress(HEAD + text + tail + b"\n"))
 
 
 def test_what_shrinks_well_and_is_honest_comes_back() -> None:

@@ -7,12 +7,14 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import grpc
-
 from sojourn.core.flag import Flag
+from sojourn.core.lazy import lazily
 from sojourn.terraform.plugin import sockets, wire
 from sojourn.terraform.plugin.certificate import Certificate, make_certificate
 from sojourn.terraform.plugin.service import Service
+
+with lazily("asyncio", "grpc.aio"):  # half of its start-up time, and none of it is used here
+    import grpc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,10 +24,11 @@ def folder() -> Iterator[str]:
 
     Those that killed processes left are removed on the way.
     """
-    wanted = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.gettempdir()
+    wanted = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or _temporary()
     where = Path(wanted if len(wanted) < _LENGTH - 30 else "/tmp")  # noqa: S108
     _sweep(where)
-    new = Path(tempfile.mkdtemp(prefix=_NEW, dir=where))
+    new = where / f"{_NEW}{os.urandom(6).hex()}"
+    new.mkdir(0o700)
     lock = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -37,7 +36,7 @@ def folder() -> Iterator[str]:
         try:
             yield str(own)
         finally:
-            shutil.rmtree(own, ignore_errors=True)
+            _remove(own)
     finally:
         os.close(lock)
 
@@ -49,6 +48,23 @@ def _sweep(where: Path) -> None:
             try:
                 if os.fstat(lock).st_uid == os.geteuid():  # what others put there is theirs
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(left, ignore_errors=True)
+                    _remove(left)
             finally:
                 os.close(lock)
+
+
+def _temporary() -> str:
+    """As `tempfile` chooses, whose loading would take longer than all of this."""
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        folder = os.environ.get(name, "")
+        if os.path.isabs(folder) and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return "/tmp"  # noqa: S108
+
+
+def _remove(own: Path) -> None:
+    """A folder with a socket in it, or without."""
+    with suppress(OSError):
+        for inside in own.iterdir():
+            inside.unlink()
+        own.rmdir()
