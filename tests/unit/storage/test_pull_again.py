@@ -89,6 +89,36 @@ def test_what_was_changed_since_it_came_home_is_kept(
     assert home.warnings == ["out/a changed since it was downloaded; kept as a.local"]
 
 
+def test_what_is_changed_as_soon_as_it_comes_home_is_kept(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"old")})
+    real = os.replace
+
+    def replace_and_edit(source: str, target: str) -> None:
+        real(source, target)
+        if os.path.basename(target) == "a":
+            Path(target).write_bytes(b"mine")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace_and_edit)
+        home.pull()
+    home.update(0, {"out": Dir(), "out/a": new(b"new")})
+    home.pull()
+    assert home.files() == {"out/a": b"new", "out/a.local": b"mine"}
+
+
+def test_a_result_that_only_gets_another_time_and_mode_is_still_known(home: Home) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"1")})
+    home.pull()
+    home.update(0, {"out": Dir(), "out/a": File(b"1", 0o600, NEW + 1)})
+    assert home.pull() == []
+    home.update(0, {"out": Dir(), "out/a": File(b"2", 0o600, NEW + 1)})
+    home.pull()
+    assert home.files() == {"out/a": b"2"}
+    assert home.warnings == []
+
+
 def test_the_results_of_two_tasks_are_both_kept(home: Home, other: Home) -> None:
     pushed: dict[str, Node] = {"out": Dir(), "out/a": File(b"pushed")}
     write_tree_at(home.into, pushed)

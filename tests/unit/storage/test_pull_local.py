@@ -192,6 +192,15 @@ def test_many_copies_are_told_of_in_few_lines(home: Home) -> None:
     assert home.warnings[-1] == "10 more local files were kept as NAME.local"
 
 
+def test_a_symlink_by_its_whole_path_is_the_same(home: Home) -> None:
+    """That is how it was uploaded: elsewhere the workdir has another path."""
+    home.rank({"out": Dir(), "out/a": new(b"1"), "out/l": Link("a")})
+    write_tree_at(home.into, {"out/l": Link(str(home.into / "out/a"))})
+    assert home.pull() == ["out/a"]
+    assert home.files() == {"out/a": b"1", "out/l": str(home.into / "out/a")}
+    assert home.warnings == []
+
+
 def test_other_local_files_stay(home: Home) -> None:
     home.rank({"out": Dir(), "out/a": new(b"theirs")})
     write_tree_at(home.into, {"out/mine": File(b"mine"), "else": File(b"else")})
