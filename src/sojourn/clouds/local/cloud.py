@@ -100,9 +100,11 @@ class LocalCloud:
                 continue  # not ours
 
     def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
-        from sojourn.clouds.local.glance import states  # `list` without tasks has no use for it
+        if not ids:
+            return {}
+        from sojourn.clouds.local.glance import states  # not free, and often there are no tasks
 
-        return states(ctx, self._data_root, ids) if ids else {}
+        return states(ctx, self._data_root, ids)
 
     def _folders(self, id: TaskId) -> TaskFolders:
         return TaskFolders(self._data_root / str(id))

@@ -27,14 +27,18 @@ __all__ = [
 _LONGEST_LOCK = 4096  # bytes that a lock may say
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file at once: a reader sees the old text or the new one, also after a power cut."""
+def write_whole(path: Path, text: str, *, passing: bool = False) -> None:
+    """Replace a file at once: a reader sees the old text or the new one, also after a power cut.
+
+    `passing`: after one it does not matter, and nobody waits for the disk.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     try:
         with open(temporary, "w") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())  # else the name may reach the disk before the text does
+            if not passing:
+                os.fsync(file.fileno())  # else the name may reach the disk before the text does
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

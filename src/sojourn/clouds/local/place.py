@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ class Place:
             boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         with suppress(OSError):
             pids = os.readlink("/proc/self/ns/pid")
-        return cls(socket.gethostname() or _UNKNOWN, boot or _UNKNOWN, pids)
+        return cls(os.uname().nodename or _UNKNOWN, boot or _UNKNOWN, pids)
 
     def is_here(self) -> bool:
         """Whether pids from there are ours. The name of a computer may change while it runs."""

@@ -36,7 +36,7 @@ class Starts:
 
     def add(self) -> None:
         with suppress(OSError):  # on a full disk, nobody waits
-            write_whole(self._path, f"{self.count() + 1} {time.time()}")
+            write_whole(self._path, f"{self.count() + 1} {time.time()}", passing=True)
 
     def forget(self) -> None:
         with suppress(OSError):

@@ -167,7 +167,7 @@ class Supervisor:
             for machine in self._alive
         ]
         with suppress(OSError):
-            write_whole(self._folders.machines, json.dumps(rows))
+            write_whole(self._folders.machines, json.dumps(rows), passing=True)
 
     def _tell(self, code: str, machine: str, description: str) -> None:
         row = {"time": _now(), "code": code, "machine": machine, "description": description}
