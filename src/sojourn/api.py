@@ -48,6 +48,7 @@ __all__ = [
     "gc",
     "get",
     "latest",
+    "latest_deleted",
     "list_tasks",
     "load",
     "load_all",
@@ -442,6 +443,12 @@ def latest(
             hint="Give the ID of a task; `sojourn list` shows all tasks.",
         )
     return Handle(clouds.load(origin.cloud), TaskId.parse(origin.id), ctx)
+
+
+def latest_deleted(folder: str | Path = ".") -> str | None:
+    """The id of the last task that this computer created in a folder, if it was deleted since."""
+    origin = engine.ledger.latest_deleted(Path(folder))
+    return origin.id if origin else None
 
 
 def _with_id(ctx: Context, id: TaskId, missed: list[SojournError]) -> list[Handle]:

@@ -2,7 +2,8 @@
 
     STATE/sojourn/tasks/ID/origin.json    where the task was created and where its results belong
     STATE/sojourn/tasks/ID/pulled.json    the files that came home, to tell them from others
-    STATE/sojourn/logs/ID.log             the log of a task that was deleted
+    STATE/sojourn/logs/ID.log             the log of a task that was deleted,
+    STATE/sojourn/logs/ID.json            and its entry
 
 STATE is $XDG_STATE_HOME or ~/.local/state. Machines cannot write here, so what it says can be
 believed, unlike a description in a store. A computer without an entry asks where results go.
@@ -22,7 +23,7 @@ from sojourn.core.ids import TaskId
 from sojourn.core.userfolders import state_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from sojourn.core.events import LogLine
@@ -32,6 +33,7 @@ __all__ = [
     "find",
     "forget",
     "latest",
+    "latest_deleted",
     "log_path",
     "logged",
     "pulled_path",
@@ -88,10 +90,21 @@ def forget(id: TaskId | str) -> None:
 
 def latest(folder: Path) -> Origin | None:
     """The newest task that was created in this folder, or from it as its workdir."""
+    return _newest(folder, _tasks().glob("*/origin.json"))
+
+
+def latest_deleted(folder: Path) -> Origin | None:
+    """The same of tasks that were deleted and whose logs were saved; None if one came after it."""
+    deleted = _newest(folder, log_path("").parent.glob("*.json"))
+    there = latest(folder)
+    return None if deleted and there and there.created > deleted.created else deleted
+
+
+def _newest(folder: Path, entries: Iterable[Path]) -> Origin | None:
     wanted = os.path.realpath(folder)
     near = (
         origin
-        for origin in _all()
+        for origin in filter(None, map(_read, entries))
         if wanted in (os.path.realpath(origin.folder), os.path.realpath(origin.workdir or "/"))
     )
     return max(near, key=lambda origin: origin.created, default=None)
@@ -119,9 +132,12 @@ def save_log(id: TaskId | str, lines: Iterable[LogLine], *, whose: bool) -> Path
                 file.write(f"[{line.rank}] " if whose else "")
             file.write(line.text + ("" if line.partial else "\n"))
             unfinished = line.rank if line.partial else None
+    with suppress(OSError):  # a task of another computer has no entry
+        shutil.copyfile(_origin_path(id), path.with_suffix(".json"))
     logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)
     for log in logs[:-_LOGS_AT_MOST]:
         log.unlink(missing_ok=True)
+        log.with_suffix(".json").unlink(missing_ok=True)
     return path
 
 
@@ -129,9 +145,9 @@ def logged() -> list[TaskId]:
     """The tasks whose logs were saved when they were deleted."""
     found = []
     with suppress(OSError):
-        for path in sorted(log_path("").parent.iterdir()):
+        for path in sorted(log_path("").parent.glob("*.log")):
             with suppress(InvalidInput):
-                found.append(TaskId.parse(path.name.removesuffix(".log")))
+                found.append(TaskId.parse(path.stem))
     return found
 
 
@@ -141,14 +157,6 @@ def _tasks() -> Path:
 
 def _origin_path(id: TaskId | str) -> Path:
     return _tasks() / str(id) / "origin.json"
-
-
-def _all() -> Iterator[Origin]:
-    with suppress(OSError):
-        for folder in sorted(_tasks().iterdir()):
-            origin = _read(folder / "origin.json")
-            if origin:
-                yield origin
 
 
 def _read(path: Path) -> Origin | None:

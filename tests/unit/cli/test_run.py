@@ -471,6 +471,7 @@ def test_a_script_that_fails_leaves_its_log_at_home(shell: Shell) -> None:
     (path,) = re.findall(r"Log saved to (/.*)", result.stderr)
     assert Path(path).read_text() == "why\n"
     assert shell.tasks() == []
+    assert shell.ok("logs") == "why\n"  # the last task of this folder, though it is gone
     assert "Log saved" not in shell("run", "--", "true").stderr
 
 

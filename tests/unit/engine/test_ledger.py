@@ -140,3 +140,18 @@ def test_saved_logs() -> None:
         api.saved_log("on")
     for text in ("", "tpi-", "tpi", "../x", "nope"):
         assert api.saved_log(text) is None
+
+
+def test_the_last_task_of_a_folder_may_be_one_that_was_deleted() -> None:
+    folder = Path("/a")
+    origin("first", created="2026-01-01")
+    second = str(origin("second", created="2026-01-02"))
+    assert ledger.latest_deleted(folder) is None
+    ledger.save_log(second, [], whose=False)
+    ledger.forget(second)
+    found = ledger.latest_deleted(folder)
+    assert found
+    assert found.id == second
+    assert ledger.latest_deleted(Path("/b")) is None
+    origin("third", created="2026-01-03")
+    assert ledger.latest_deleted(folder) is None

@@ -85,6 +85,7 @@ def show_logs(id: str | None, look: Look, as_json: bool = False) -> int:
     from sojourn.cli.following import exit_code, looked_at
     from sojourn.cli.savedlog import show_saved
 
+    id = id or api.latest_deleted()  # noqa: A001 -- what `run` deleted just now is meant, too
     with opened(as_json=as_json) as session:
         try:
             found = chosen(session, id)
