@@ -110,7 +110,8 @@ class LocalScaler:
             ) from error
 
     def scale(self, ctx: Context, machines: int) -> None:
-        if not self._folders.settings.exists():
+        # What lost its settings can be stopped, and so deleted, all the same.
+        if not (self._folders.settings if machines else self._folders.scaler).exists():
             raise NotFound(f"There is no {self.title}", hint="Create the task again.")
         if machines:
             self._supervisor()  # else it is told in any case: it may see it, wherever it is

@@ -70,6 +70,9 @@ class Supervisor:
 
     def _inherit(self) -> None:
         """Let agents of a former supervisor store their work; then all its machines are gone."""
+        traces = (Path(self._settings.machines_folder), self._folders.events)
+        if not any(path.exists() for path in traces):
+            return  # there was no machine yet: looking at all processes takes a while
         task = TaskId.parse(self._settings.id)
         give_up = self._began + STORING_WITHIN
         while (left := agents(task)) and time.monotonic() < give_up:

@@ -14,6 +14,7 @@ import pytest
 import sojourn
 from sojourn import Handle, State, Task, api
 from sojourn.clouds.local import make_cloud
+from sojourn.clouds.local.files import read_lock
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
@@ -30,7 +31,7 @@ def glance(handle: Handle) -> Status | None:
 def ended(own_folders: Path) -> Handle:
     handle = sojourn.create(Task("#!/bin/sh\nexit $((SOJOURN_RANK * 3))\n", parallelism=2))
     handle.wait()
-    until(lambda: glance(handle))
+    until(lambda: not read_lock(folders(handle).supervisor_lock)[0])  # nobody writes any more
     return handle
 
 
@@ -83,6 +84,13 @@ def test_what_is_damaged_is_looked_at_closer(ended: Handle, damaged: str) -> Non
 def test_what_is_not_complete_is_looked_at_closer(ended: Handle, missing: str) -> None:
     shutil.rmtree(folders(ended).root / missing)
     assert glance(ended) is None
+
+
+def test_what_lost_its_settings_is_looked_at_closer_and_can_be_deleted(ended: Handle) -> None:
+    folders(ended).settings.unlink()
+    assert glance(ended) is None
+    ended.delete(fetch=False)
+    assert not ended.exists()
 
 
 def test_a_list_opens_no_store(ended: Handle, running: Handle) -> None:

@@ -92,6 +92,7 @@ def test_what_lost_its_agent_and_its_supervisor_is_found(handle: Handle, machine
     assert set(strays(task)) == set(marked(machine, MARK))
     scaler = make_cloud().scaler(task)
     lock = Path(scaler._folders.supervisor_lock)  # type: ignore[attr-defined]
+    os.kill(agent, signal.SIGSTOP)  # else it would end its script when its supervisor is gone
     os.kill(int(lock.read_text().split()[0]), signal.SIGKILL)
     os.kill(agent, signal.SIGKILL)
     until(lambda: agents(task) == [] and len(strays(task)) == 3)
