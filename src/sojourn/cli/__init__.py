@@ -6,7 +6,6 @@ renders events.
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
@@ -17,7 +16,6 @@ from sojourn.cli.texts import cleandoc
 from sojourn.core.errors import SojournError
 from sojourn.core.lazy import lazily
 
-gc.set_threshold(10_000)  # what is loaded stays: looking for garbage all the while takes a tenth
 with lazily("inspect", cleandoc=cleandoc):  # of which nothing else is needed, and it is large
     import click
 
