@@ -137,10 +137,11 @@ def _judged(seconds: Seconds, small: _Tree, large: _Tree) -> str:
     """What we promise ourselves, against s5cmd."""
     bars = {
         small.rows[_UP]: 5.0,
-        small.rows[_DOWN]: 4.0,
+        small.rows[_DOWN]: 5.0,
         large.rows[_UP]: 1.0,
         large.rows[_DOWN]: 1.0,
-        small.rows[_SAME]: 3.0,
+        small.rows[_SAME]: 5.0,
+        small.rows[_CHANGED]: 5.0,
     }
     lines = ["", f"Bars, against {S5CMD}:"]
     for row, bar in bars.items():

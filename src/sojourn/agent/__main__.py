@@ -1,5 +1,7 @@
 """Start an agent: `python -m sojourn.agent FILE`, where FILE holds its JSON document."""
 
+import sojourn.core.quickstart  # noqa: F401, I001 -- before all that uses dataclasses
+
 import os
 import sys
 from pathlib import Path

@@ -6,18 +6,17 @@ renders events.
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
 from importlib import import_module
 
+import sojourn.core.quickstart  # noqa: F401 -- before all that uses dataclasses
 from sojourn import __version__
 from sojourn.cli.texts import cleandoc
 from sojourn.core.errors import SojournError
 from sojourn.core.lazy import lazily
 
-gc.set_threshold(10_000)  # what is loaded stays: looking for garbage all the while takes a tenth
 with lazily("inspect", cleandoc=cleandoc):  # of which nothing else is needed, and it is large
     import click
 

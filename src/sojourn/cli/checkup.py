@@ -153,7 +153,7 @@ def _provider() -> Finding:
     if program is None:
         again = "run `sojourn terraform install` again"
         return Finding("note", subject, f"its Python is gone: {python}; {again}")
-    probe = "import sojourn.terraform, grpc, google.protobuf"
+    probe = "import sojourn.terraform, grpc, google.protobuf, cryptography"
     done = subprocess.run([program, "-c", probe], capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it fails"])[-1]

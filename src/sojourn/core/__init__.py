@@ -3,8 +3,3 @@
 What does not belong here: anything that opens a file, a socket or a process, and anything that
 knows the name of a cloud.
 """
-
-from sojourn.core.lazy import lazily
-
-with lazily("inspect"):  # takes longer to load than all of `core`, and is hardly ever asked
-    import dataclasses  # noqa: F401

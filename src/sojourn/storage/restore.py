@@ -12,18 +12,18 @@ import os
 import stat
 import threading
 from collections import defaultdict
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn.core.errors import Conflict, IntegrityError, QuotaError
 from sojourn.storage.digest import digest_of, hasher
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
 from sojourn.storage.parallel import Workers
-from sojourn.storage.scan import entry_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+    from types import TracebackType
 
     from sojourn.core.context import Context
     from sojourn.storage.store import Store
@@ -155,10 +155,13 @@ class Restorer:
         temporary = temporary_name(target)
         with explained(target):
             try:
-                descriptor = _create(temporary)
+                descriptor = _create(temporary, entry.mode)
                 try:
                     _write_all(descriptor, content, 0)
-                    self._finish(descriptor, entry)
+                    # Mostly it has its mode already, and to look costs less than to set it again.
+                    if os.fstat(descriptor).st_mode & 0o777 != entry.mode:
+                        os.chmod(descriptor, entry.mode)
+                    os.utime(descriptor, ns=(entry.mtime, entry.mtime))
                 finally:
                     os.close(descriptor)
                 self._rename(temporary, entry.path)
@@ -235,8 +238,8 @@ class Restorer:
         os.utime(path, ns=(entry.mtime, entry.mtime))
 
     def _as_it_is(self, entry: Entry) -> Entry:
-        here = entry_of(entry.path, os.lstat(self._at(entry.path)))
-        return entry._replace(ctime=here.ctime, inode=here.inode) if here else entry
+        info = os.lstat(self._at(entry.path))
+        return Entry(*entry[:7], info.st_ctime_ns, info.st_ino)
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}"
@@ -257,19 +260,19 @@ def _damaged(part: Part) -> IntegrityError:
 
 def temporary_name(target: str) -> str:
     """Where a file is written before it gets its name; the same at every try."""
-    folder, name = os.path.split(target)
+    folder, _, name = target.rpartition("/")
     token = digest_of(os.fsencode(name))[:16]
     return f"{folder}/.sojourn-{token}.part"
 
 
-def _create(temporary: str) -> int:
-    """A new file that only we can read; what a former try left is removed."""
+def _create(temporary: str, mode: int = 0o600) -> int:
+    """A new file that nobody can read who may not in the end; a former try's is removed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        return os.open(temporary, flags, 0o600)
+        return os.open(temporary, flags, mode)
     except FileExistsError:
         _remove(temporary)
-        return os.open(temporary, flags, 0o600)
+        return os.open(temporary, flags, mode)
 
 
 def _write_all(descriptor: int, content: bytes | memoryview, start: int) -> None:
@@ -285,15 +288,26 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-@contextmanager
-def explained(path: str) -> Iterator[None]:
+class explained:  # noqa: N801 -- a class, for it is entered for every file, and quicker so
     """Turns a full disk into an error that says so."""
-    try:
-        yield
-    except OSError as error:
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, OSError):
+            return
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
+            return
         raise QuotaError(
-            f"The disk has no room for {path}: {os.strerror(error.errno)}",
+            f"The disk has no room for {self._path}: {os.strerror(error.errno)}",
             hint="Free some space and try again; what is complete is not fetched twice.",
         ) from error

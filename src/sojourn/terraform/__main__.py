@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+import sojourn.core.quickstart  # noqa: F401 -- before all that uses dataclasses
 from sojourn.terraform import pending
 from sojourn.terraform.plugin.log import Log
 from sojourn.terraform.plugin.server import serve

@@ -58,7 +58,7 @@ _PROGRAM = "terraform-provider-iterative"
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _MARK = b"#!/bin/sh\n# sojourn-terraform-wrapper\n"
 _PARTS = ".sojourn-*.part"
-_MODULES = {"grpc": "grpcio", "google.protobuf": "protobuf"}
+_MODULES = {"grpc": "grpcio", "google.protobuf": "protobuf", "cryptography": "cryptography"}
 _ARCHITECTURES = {
     "x86_64": "amd64",
     "amd64": "amd64",

@@ -76,6 +76,7 @@ def test_help_needs_no_engine(shell: Shell) -> None:
         "sojourn.core",
         "sojourn.core.errors",
         "sojourn.core.lazy",
+        "sojourn.core.quickstart",
     }
 
 

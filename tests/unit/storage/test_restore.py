@@ -140,6 +140,19 @@ def test_a_leftover_that_cannot_be_written_is_replaced(store: Store, into: Path)
     assert leftovers(into) == []
 
 
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("mode", [0o400, 0o600, 0o644, 0o666, 0o755, 0o777])
+def test_files_get_their_modes_whatever_the_umask(
+    store: Store, into: Path, mask: int, mode: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        restore(store, decode(raw_manifest([file_row("f", mode=mode)])), into)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((into / "f").stat().st_mode) == mode
+
+
 def test_nobody_else_can_read_a_file_before_it_has_its_mode(
     store: Store, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

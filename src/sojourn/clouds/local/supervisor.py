@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import sojourn.core.quickstart  # noqa: F401 -- before all that uses dataclasses
 from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, kill_below
 from sojourn.agent.wakeup import Wakeup

@@ -1,134 +1,115 @@
-"""A certificate for one run of the plugin, which Terraform insists on.
+"""The certificate of the plugin, which Terraform insists on.
 
-It is written out here, as DER: a library for certificates takes a third of the time that the
-provider needs to start, and Terraform starts it three times for one command.
+Making one takes a third of the time in which the provider starts, and Terraform starts it three
+times for one command. So it is kept for some days, in the cache of the user:
+
+    CACHE/sojourn/terraform/certificate.pem     the key and its certificate, for this user only
+
+It protects nothing that the folder of the socket does not: whoever can read it can be the user.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import stat
 import time
-from binascii import b2a_base64
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
-from sojourn.terraform.plugin.p256 import new_secret, public_key, sign
+from sojourn.core.userfolders import cache_home
 
-__all__ = ["Certificate", "make_certificate"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
-_HOUR = 3600
+__all__ = ["Certificate", "certificate"]
+
+_KEPT = 10 * 24 * 3600.0  # seconds
 # An apply may wait for a long time between two calls; connections stay, but may be new.
-_VALID = 30 * 24 * _HOUR
-
-_INTEGER, _BITS, _BYTES, _OID, _TEXT, _TIME = 0x02, 0x03, 0x04, 0x06, 0x0C, 0x18
-_SEQUENCE, _SET, _TRUE = 0x30, 0x31, bytes([0x01, 1, 0xFF])
-_ECDSA_WITH_SHA256 = bytes.fromhex("2a8648ce3d040302")
-_EC_PUBLIC_KEY = bytes.fromhex("2a8648ce3d0201")
-_P256 = bytes.fromhex("2a8648ce3d030107")
-_COMMON_NAME, _ALTERNATIVE_NAME, _CONSTRAINTS = (
-    bytes([0x55, *end]) for end in (b"\4\3", b"\x1d\x11", b"\x1d\x13")
-)
+_VALID = 60 * 24 * 3600.0
+_PARTS = re.compile(rb"(-----BEGIN PRIVATE KEY.*?KEY-----\n)(-----BEGIN CERT.*?CATE-----\n)", re.S)
 
 
 class Certificate(NamedTuple):
-    """A key and its certificate, and the latter as the handshake wants it."""
+    """A key and its certificate."""
 
     key: bytes
     chain: bytes
-    handshake: str
+
+    @property
+    def handshake(self) -> str:
+        """The certificate as the handshake wants it."""
+        return b"".join(self.chain.splitlines()[1:-1]).rstrip(b"=").decode()
 
 
-def make_certificate() -> Certificate:
-    """A self-signed certificate for a month; its key never leaves this process."""
-    secret = new_secret()
-    x, y = public_key(secret)
-    point = b"\4" + x.to_bytes(32, "big") + y.to_bytes(32, "big")
-    content = _content(point)
-    r, s = sign(secret, content)
-    signature = _sequence(_number(r), _number(s))
-    der = _sequence(content, _signed_with(), _bits(signature))
-    handshake = b2a_base64(der, newline=False).rstrip(b"=").decode()
+def certificate() -> Certificate:
+    """The one that is kept, or a new one; where none can be kept, each run has its own."""
+    path = cache_home() / "sojourn" / "terraform" / "certificate.pem"
+    kept = _read(path)
+    if kept:
+        return kept
+    made = _made()
+    with suppress(OSError):
+        _write(path, made.key + made.chain)
+    return made
+
+
+def _read(path: Path) -> Certificate | None:
+    """One that is this user's alone, young and whole."""
+    try:
+        with open(path, "rb") as file:
+            info = os.fstat(file.fileno())
+            content = file.read(1 << 16)
+    except OSError:
+        return None
+    ours = info.st_uid == os.geteuid() and not stat.S_IMODE(info.st_mode) & 0o077
+    young = 0 <= time.time() - info.st_mtime < _KEPT
+    parts = _PARTS.fullmatch(content)
+    return Certificate(parts[1], parts[2]) if ours and young and parts else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _made() -> Certificate:
+    """A self-signed certificate."""
+    # Imported here: it takes long, and mostly there is one.
+    from datetime import datetime, timedelta, timezone
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(timezone.utc)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(seconds=_VALID))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
     return Certificate(
-        _pem("PRIVATE KEY", _key(secret, point)), _pem("CERTIFICATE", der), handshake
-    )
-
-
-def _content(point: bytes) -> bytes:
-    """What is signed: who this is, for how long, and the public key. As RFC 5280 has it."""
-    now = time.time()
-    common_name = _sequence(_tagged(_OID, _COMMON_NAME), _tagged(_TEXT, b"localhost"))
-    name = _sequence(_tagged(_SET, common_name))
-    # 0xA0 and so on are the numbered fields of the standard.
-    return _sequence(
-        _tagged(0xA0, _number(2)),  # version 3
-        _number(int.from_bytes(os.urandom(19), "big") + 1),
-        _signed_with(),
-        name,
-        _sequence(_moment(now - _HOUR), _moment(now + _VALID)),
-        name,
-        _sequence(_algorithm(), _bits(point)),
-        _tagged(
-            0xA3,
-            _sequence(
-                _extension(_ALTERNATIVE_NAME, _sequence(_tagged(0x82, b"localhost"))),
-                _extension(_CONSTRAINTS, _sequence(_TRUE), critical=True),  # it signs itself
-            ),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
         ),
-    )
-
-
-def _key(secret: int, point: bytes) -> bytes:
-    """The private key, as PKCS #8 has it."""
-    inner = _sequence(
-        _number(1),
-        _tagged(_BYTES, secret.to_bytes(32, "big")),
-        _tagged(0xA1, _bits(point)),
-    )
-    return _sequence(_number(0), _algorithm(), _tagged(_BYTES, inner))
-
-
-def _signed_with() -> bytes:
-    return _sequence(_tagged(_OID, _ECDSA_WITH_SHA256))
-
-
-def _algorithm() -> bytes:
-    return _sequence(_tagged(_OID, _EC_PUBLIC_KEY), _tagged(_OID, _P256))
-
-
-def _extension(oid: bytes, value: bytes, *, critical: bool = False) -> bytes:
-    return _sequence(_tagged(_OID, oid), _TRUE if critical else b"", _tagged(_BYTES, value))
-
-
-def _moment(seconds: float) -> bytes:
-    """By the standard, years up to 2049 have two digits, and another tag."""
-    text = time.strftime("%Y%m%d%H%M%SZ", time.gmtime(seconds))
-    return _tagged(0x17, text[2:].encode()) if text < "2050" else _tagged(_TIME, text.encode())
-
-
-def _number(value: int) -> bytes:
-    """A number that is not negative: its first bit is 0."""
-    return _tagged(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big"))
-
-
-def _bits(content: bytes) -> bytes:
-    return _tagged(_BITS, b"\0" + content)
-
-
-def _sequence(*parts: bytes) -> bytes:
-    return _tagged(_SEQUENCE, b"".join(parts))
-
-
-def _tagged(tag: int, content: bytes) -> bytes:
-    length = len(content)
-    if length < 128:
-        return bytes([tag, length]) + content
-    size = length.to_bytes((length.bit_length() + 7) // 8, "big")
-    return bytes([tag, 128 + len(size)]) + size + content
-
-
-def _pem(kind: str, der: bytes) -> bytes:
-    lines = [b2a_base64(der[start : start + 48]) for start in range(0, len(der), 48)]
-    return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (
-        kind.encode(),
-        b"".join(lines),
-        kind.encode(),
+        made.public_bytes(serialization.Encoding.PEM),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.core.flag import Flag
 from sojourn.core.lazy import lazily
 from sojourn.terraform.plugin import sockets, wire
-from sojourn.terraform.plugin.certificate import Certificate, make_certificate
+from sojourn.terraform.plugin.certificate import Certificate, certificate
 from sojourn.terraform.plugin.service import Service
 
 with lazily("asyncio", "grpc.aio"):  # half of its start-up time, and none of it is used here
@@ -71,12 +71,12 @@ def _serve(provider: Provider, log: Log, folder: str) -> bool:
     end = _End()
     _heed_signals(service, end)
     # Terraform says nothing of its own if it is told to do without (TF_DISABLE_PLUGIN_TLS).
-    certificate = make_certificate() if os.environ.get("PLUGIN_CLIENT_CERT") else None
+    made = certificate() if os.environ.get("PLUGIN_CLIENT_CERT") else None
     address = os.path.join(folder, "plugin")
-    server = _server(service, end, certificate, address)
+    server = _server(service, end, made, address)
     server.start()
     # The handshake: versions, where we listen, and whom to trust.
-    trusted = certificate.handshake if certificate else ""
+    trusted = made.handshake if made else ""
     print(f"1|{_VERSION}|unix|{address}|grpc|{trusted}", flush=True)  # noqa: T201
     _close_output()
     _wait(service, end, parent, log)
