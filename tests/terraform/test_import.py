@@ -133,7 +133,7 @@ resource "iterative_task" "example" {
     project.write(hcl.replace("TIME", "1ns"))
     project.init()
     project.run("import", "iterative_task.example", own)
-    assert "took longer than the time that it was given" in project.apply(code=1).said
+    assert "Timed out" in project.apply(code=1).said
     project.write(hcl.replace("TIME", "1m"))
     assert "0 added, 1 changed, 0 destroyed" in project.apply().out
     assert project.task()["id"] == own
@@ -193,7 +193,7 @@ def test_imports_by_ids_that_are_short_or_wrong(project: Project) -> None:
     }
     wrong = {
         "absent": (absent, f"There is no task {absent}"),
-        "mistyped": (one.replace("one", "two"), "is mistyped"),
+        "mistyped": (one.replace("one", "two"), "its checksum does not match"),
         "ambiguous": ("tpi-twin", "could be any of"),
         "nonsense": ("nonsense", "There is no task nonsense"),
     }
@@ -310,7 +310,7 @@ data "iterative_task" "short" {{
     )
     errors = {one.block.split('"')[3]: one for one in told(project.run("plan", "-json", code=1))}
     assert f"There is no task {absent}" in errors["absent"].message
-    assert "is mistyped" in errors["mistyped"].message
+    assert "its checksum does not match" in errors["mistyped"].message
     assert "There is no task xyz" in errors["short"].message
 
 

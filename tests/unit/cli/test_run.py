@@ -98,7 +98,7 @@ def test_a_script_that_comes_through_a_pipe(shell: Shell, file: str) -> None:
     assert (result.returncode, result.stdout) == (0, "hello\n")
     refused = shell("run", file, input="echo hello\n")
     assert refused.returncode == 2
-    assert "script: must begin with a shebang" in refused.stderr
+    assert "script: must start with a shebang" in refused.stderr
 
 
 def test_a_script_of_another_program(shell: Shell) -> None:

@@ -169,7 +169,7 @@ def test_a_script_wins_over_a_command_and_a_command_over_a_folder(shell: Shell) 
 def test_a_script_without_its_first_line(shell: Shell) -> None:
     shell.file("train.py", "print('trained')")
     shown = refused(shell, "train.py", "--lr", "1")
-    assert "must begin with a shebang" in shown
+    assert "must start with a shebang" in shown
     [right] = suggested(shown)
     assert right == ["run", "--workdir", ".", "python3", "train.py", "--lr", "1"]
     assert shell.ok(*right) == "trained\n"

@@ -222,7 +222,7 @@ def test_texts_as_terraform_reads_them(tmp_path: Path, expression: str, script: 
     """The expected texts are what Terraform 1.11 makes of these."""
     text = with_fields(f'  script = {expression}\n  machine = "l"')
     if script is None:
-        assert "before its shebang" in refused(tmp_path, text)[0]
+        assert "must start with its shebang" in refused(tmp_path, text)[0]
     else:
         task = read(tmp_path, text)
         assert (task.script, task.machine) == (script, "l")
@@ -357,15 +357,18 @@ ONLY = "only Terraform can work out {}: write the value itself, or use `terrafor
         ("environment {\n}", "environment: must be written as environment = ..."),
         ("storage {\n}\n  storage {\n}", "storage: is given more than once"),
         ("spot = 1\n  spot = 2", "spot: is given more than once"),
-        ('timeout = "soon"', "timeout: must be a number of seconds, 1 or more, or a duration"),
-        ("timeout = 1.5", "timeout: must be a number of seconds, 1 or more, or a duration"),
-        ("timeout = true", "timeout: must be a number of seconds, 1 or more, or a duration"),
-        ("timeout = 0", "timeout: 0 is not possible; give a number of seconds, 1 or more"),
+        ('timeout = "soon"', "timeout: must be a number of seconds (at least 1) or a duration"),
+        ("timeout = 1.5", "timeout: must be a number of seconds (at least 1) or a duration"),
+        ("timeout = true", "timeout: must be a number of seconds (at least 1) or a duration"),
+        ("timeout = 0", "timeout: must be a number of seconds (at least 1)"),
         ("name = []", "name: must be a string, not a list"),
         ('environment = "x"', "environment: must be a map, not a string"),
         ('storage {\n exclude = "x"\n}', "storage.exclude: must be a list, not a string"),
-        ('storage {\n output = "/x"\n}', "storage.output: '/x' is outside workdir"),
-        ('script = "echo"', "script: must begin with a shebang"),
+        (
+            'storage {\n output = "/x"\n}',
+            "storage.output: must be a path inside workdir, without `..`, got '/x'",
+        ),
+        ('script = "echo"', "script: must start with a shebang"),
         ('name = "a\nb"', "name: a text in quotes cannot go over several lines"),
         (r'name = "\d"', r"name: \d is not an escape of HCL; a backslash is written \\"),
         (r'name = "\U00110000"', r"name: \U00110000 is not an escape of HCL"),

@@ -30,7 +30,7 @@ def test_a_script_needs_a_shebang(tmp_path: Path) -> None:
     file.write_text("echo")
     with pytest.raises(InvalidInput) as caught:
         read_tasks(file)
-    assert str(caught.value).startswith(f"{file}: script: must begin with a shebang")
+    assert str(caught.value).startswith(f"{file}: script: must start with a shebang")
 
 
 @pytest.mark.parametrize("name", ["no.sh", "no.yaml", "no.tf"])

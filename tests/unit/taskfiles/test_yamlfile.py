@@ -177,8 +177,8 @@ def test_merge_keys(tmp_path: Path) -> None:
         (
             SCRIPT + "timeout: 1.5",
             [
-                "timeout: must be a number of seconds, 1 or more, or a duration such as '1h30m', "
-                "not 1.5"
+                "timeout: must be a number of seconds (at least 1) or a duration such as '1h30m', "
+                "got 1.5"
             ],
         ),
         (SCRIPT + "spot: [1]", ["spot: must be a number, not a list"]),
@@ -200,7 +200,7 @@ def test_merge_keys(tmp_path: Path) -> None:
         (SCRIPT + "? [a]\n: b", ["-: a name must be a string"]),
         (
             "script: echo",
-            ["script: must begin with a shebang that says what runs it, such as #!/bin/bash"],
+            ["script: must start with a shebang such as #!/bin/bash"],
         ),
         ("- a", ["must be a map of a task's fields, such as `script: ...`"]),
         ("", ["must be a map of a task's fields, such as `script: ...`"]),

@@ -99,7 +99,7 @@ def test_a_bucket_without_a_group_is_an_unfinished_creation(laptop: SimAWS, user
     user.make_bucket(str(task))
     status = _at_a_glance(task)
     assert status
-    assert "its creation was not completed" in status.reason
+    assert "creation did not finish" in status.reason
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_closer_look_is_at_that_task_only(laptop: SimAWS, user: User) -> Non
     laptop.calls.clear()
     seen = {handle.id: status for handle, status in api.overview()}
     assert seen[str(ended)].state is State.SUCCEEDED
-    assert "its creation was not completed" in seen[str(killed)].reason  # there is no task in it
+    assert "creation did not finish" in seen[str(killed)].reason  # there is no task in it
     assert "s3:GetObject" in {call.name for call in laptop.calls}
 
 

@@ -422,7 +422,7 @@ def test_a_creation_that_was_broken_off_is_told_by_all_verbs(laptop: Laptop) -> 
     handle = api.get(str(laptop.id))
     assert handle.status() == INCOMPLETE
     assert handle.machines() == handle.events() == []
-    with pytest.raises(NotFound, match="cannot be started: its creation was not completed"):
+    with pytest.raises(NotFound, match="cannot be started: creation did not finish"):
         handle.start()
     handle.stop()
     handle.delete(fetch=False)
