@@ -97,7 +97,10 @@ _BAD_LATE = {
     "environment": ('environment = { "A*" = terraform_data.late["echo"].output }', "with a glob"),
     "exclude": ('storage { exclude = [terraform_data.late["{"].output] }', "malformed"),
     "output": ('storage { output = terraform_data.late["../up"].output }', "outside workdir"),
-    "workdir": ('storage { workdir = terraform_data.late["echo"].output }', "there is no folder"),
+    "workdir": (
+        'storage { workdir = terraform_data.late["echo"].output }',
+        "not found; create it first",
+    ),
     "timeouts": ('timeouts { create = terraform_data.late["echo"].output }', "not a duration"),
 }
 

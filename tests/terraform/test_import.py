@@ -192,10 +192,10 @@ def test_imports_by_ids_that_are_short_or_wrong(project: Project) -> None:
         "name": "twin-two",
     }
     wrong = {
-        "absent": (absent, f"There is no task {absent}"),
+        "absent": (absent, f"Task {absent} not found"),
         "mistyped": (one.replace("one", "two"), "its checksum does not match"),
-        "ambiguous": ("tpi-twin", "could be any of"),
-        "nonsense": ("nonsense", "There is no task nonsense"),
+        "ambiguous": ("tpi-twin", "matches multiple tasks"),
+        "nonsense": ("nonsense", "Task nonsense not found"),
     }
     project.write("".join(_import(name, wanted) for name, (wanted, _) in wrong.items()))
     project.init()
@@ -309,9 +309,9 @@ data "iterative_task" "short" {{
 """
     )
     errors = {one.block.split('"')[3]: one for one in told(project.run("plan", "-json", code=1))}
-    assert f"There is no task {absent}" in errors["absent"].message
+    assert f"Task {absent} not found" in errors["absent"].message
     assert "its checksum does not match" in errors["mistyped"].message
-    assert "There is no task xyz" in errors["short"].message
+    assert "Task xyz not found" in errors["short"].message
 
 
 def _old_state(id: str, **attributes: Any) -> str:

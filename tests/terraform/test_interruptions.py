@@ -347,7 +347,7 @@ resource "iterative_task" "example" {
         project.run("plan", "-no-color", "-out=plan")
         (project.folder / "work3").rmdir()
         ended = project.run("apply", "-no-color", "plan", code=1)
-        assert "there is no folder" in ended.said
+        assert "not found; create it first" in ended.said
         assert sorted(project.known()) == project.tasks()
         assert len(project.tasks()) == 4
         project.destroy()

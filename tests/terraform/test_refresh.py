@@ -200,7 +200,7 @@ class TestTimeouts:
         project.init()
         failed = project.apply(code=1)
         assert "Timed out" in failed.said
-        assert "What was made is removed again" in failed.said
+        assert "Everything created so far was removed" in failed.said
         assert project.known() == {}
         assert project.tasks() == []
         project.destroy()

@@ -232,7 +232,7 @@ def test_what_only_the_disk_or_the_cloud_knows_is_refused_by_the_plan(project: P
     (project.folder / "dangling").symlink_to("nowhere")
     rows = [
         Bad('workdir = "file"', "is not a folder", "storage"),
-        Bad('workdir = "dangling"', "there is no folder", "storage"),
+        Bad('workdir = "dangling"', "not found; create it first", "storage"),
         Bad('container = "bucket"', "the local cloud keeps every task in a folder", "storage"),
         Bad('output = "out"', "is a symlink that leads out of", "storage"),
         Bad('output = "out/deeper"', "is a symlink that leads out of", "storage"),
@@ -247,7 +247,7 @@ def test_what_only_the_disk_or_the_cloud_knows_is_refused_by_the_plan(project: P
 
 def test_a_workdir_that_cannot_be_read_is_refused(project: Project) -> None:
     (project.folder / "closed").mkdir(mode=0o300)
-    rows = [Bad('workdir = "closed"', "cannot be read", "storage")]
+    rows = [Bad('workdir = "closed"', "is not readable", "storage")]
     project.write(_resource("r0", rows[0]))
     project.init()
     terraform = program()

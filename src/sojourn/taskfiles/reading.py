@@ -63,7 +63,7 @@ def read_text(path: Path) -> str:
     try:
         return decoded(path.read_bytes(), str(path))
     except OSError as error:
-        raise InvalidInput(str(path), f"cannot be read: {error.strerror}") from error
+        raise InvalidInput(str(path), f"could not read file: {error.strerror}") from error
 
 
 def decoded(data: bytes, name: str) -> str:

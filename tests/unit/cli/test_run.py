@@ -145,7 +145,7 @@ def test_what_cannot_be_read(shell: Shell, field: str, args: list[str]) -> None:
     assert (run.returncode, run.stderr) == (2, b"")
     (problem,) = json.loads(run.stdout)["problems"]
     assert problem["path"] == field
-    assert "cannot be read; allow it first" in problem["message"]
+    assert "is not readable; run `chmod u+r" in problem["message"]
 
 
 def test_gitignore(shell: Shell) -> None:
@@ -186,7 +186,7 @@ def test_output_that_could_not_be_stored(
     assert f"Some results of {task} could not be stored" in refused.stderr
     assert Path(kept, "results/model").exists()
     forced = shell("delete", "--force", task)
-    assert "Warning: The results were not downloaded: Some results" in forced.stderr
+    assert "Warning: Could not download the results: Some results" in forced.stderr
     assert not os.path.lexists(kept)
 
 
@@ -280,7 +280,7 @@ def test_all_tasks_of_a_file_are_checked_before_the_first_is_made(shell: Shell) 
     shell.file("main.tf", _HCL.replace('\\nexit 4"', '"\n  storage { workdir = "nowhere" }'))
     result = shell("run", "main.tf")
     assert result.returncode == 2
-    assert "there is no folder" in result.stderr
+    assert "not found; create it first" in result.stderr
     assert shell.tasks() == []
 
 
@@ -448,7 +448,7 @@ def test_files_without_an_output_are_kept_unless_they_are_not_wanted(shell: Shel
     assert result.returncode == 0
     (task,) = shell.tasks()
     (told,) = (line for line in result.stderr.splitlines() if "Keeping" in line)
-    assert f"{task}: it left model.pt (8 B), and no output folder was given" in told
+    assert f"{task}: it left model.pt (8 B) but has no output folder" in told
     assert f"`sojourn pull {task} --output .`" in told
     assert shell("delete", task).returncode == 1
     shell.ok("pull", task, "--output", ".")

@@ -203,7 +203,7 @@ def test_an_env_file(shell: Shell, tmp_path: Path) -> None:
     shown = refused(shell, "--env-file", ".env", "true")
     assert ".env:2: " in shown
     assert "secret" not in shown
-    assert "nowhere.env: cannot be read" in refused(shell, "--env-file", "nowhere.env", "true")
+    assert "nowhere.env: could not read file" in refused(shell, "--env-file", "nowhere.env", "true")
 
 
 def test_create_takes_arguments_too(shell: Shell) -> None:

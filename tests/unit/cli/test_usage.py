@@ -80,7 +80,7 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
             ["run", "--output", "../x", "--", "true"],
             "storage.output: must be a path inside workdir",
         ),
-        (["run", "--workdir", "nowhere", "--", "true"], "storage.workdir: there is no folder"),
+        (["run", "--workdir", "nowhere", "--", "true"], "nowhere not found; create it first"),
         (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
         (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
         (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
@@ -130,13 +130,13 @@ def test_wrong_use(shell: Shell, args: list[str]) -> None:
 def test_no_such_task(shell: Shell, name: str) -> None:
     result = shell(name, "tpi-no")
     assert (result.returncode, result.stdout) == (1, "")
-    hint = "`sojourn list` shows all there are. Not set up on this computer, and not asked: aws."
-    assert result.stderr == f"Error: There is no task tpi-no\n{hint}\n"
+    hint = "Run `sojourn list` to see all tasks. Not searched (not set up on this computer): aws."
+    assert result.stderr == f"Error: Task tpi-no not found\n{hint}\n"
     (row,) = shell.rows(name, "tpi-no")
     assert row == {
         "type": "error",
         "error": "NotFound",
-        "message": "There is no task tpi-no",
+        "message": "Task tpi-no not found",
         "hint": hint,
         "problems": [],
     }

@@ -31,7 +31,7 @@ def test_shortened_ids(shell: Shell) -> None:
     result = shell("status", "data")
     assert result.returncode == 2
     assert result.stderr == (
-        f"Error: id: 'data' could be any of: {first}, {second}; give more of it\n"
+        f"Error: id: 'data' matches multiple tasks: {first}, {second}; use more of the ID\n"
     )
     assert shell("delete", "data").returncode == 2
     assert shell.tasks() == [first, second]
@@ -141,7 +141,7 @@ def test_interrupt(shell: Shell) -> None:
     assert (follow.returncode, follow.stdout) == (0, "go\ngo\n")
     gone = shell("interrupt", task)
     assert gone.returncode == 1
-    assert "No machine is carrying out the script now" in gone.stderr
+    assert "No machine is running the script" in gone.stderr
     assert f"sojourn status {task}" in gone.stderr
 
 
@@ -185,7 +185,7 @@ def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
     assert shell("gc", "--yes").returncode == 1
     forced = shell("delete", "--force", task)
     assert forced.returncode == 0
-    assert "Warning: The results were not downloaded: " in forced.stderr
+    assert "Warning: Could not download the results: " in forced.stderr
 
 
 def test_gc(shell: Shell) -> None:

@@ -245,7 +245,7 @@ def test_file_is_relative_to_the_tf_file(
 
 def test_missing_file(tmp_path: Path) -> None:
     [line] = refused(tmp_path, with_fields('  script = file("no.sh")'))
-    assert line == f"script: {tmp_path / 'no.sh'}: cannot be read: No such file or directory"
+    assert line == f"script: {tmp_path / 'no.sh'}: could not read file: No such file or directory"
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,11 @@ def test_a_script_needs_a_shebang(tmp_path: Path) -> None:
 def test_missing(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         read_tasks(tmp_path / name)
-    assert str(caught.value) == f"{tmp_path / name}: cannot be read: No such file or directory"
+    assert str(caught.value) == f"{tmp_path / name}: could not read file: No such file or directory"
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
+    with pytest.raises(InvalidInput, match="could not read file: Is a directory"):
         read_tasks(tmp_path)
 
 

@@ -108,7 +108,7 @@ def test_script_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("{file: missing.sh}", "missing.sh: cannot be read: No such file or directory"),
+        ("{file: missing.sh}", "missing.sh: could not read file: No such file or directory"),
         ("{path: x.sh}", "script: must be a string, or `file:`"),
         ("{file: x.sh, mode: 1}", "script: must be a string, or `file:`"),
         ("{file: 1}", "script: must be a string, or `file:`"),
