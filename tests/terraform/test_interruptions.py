@@ -232,7 +232,7 @@ class TestProviderKilled:
         project.finish(apply)
         [left] = project.tasks()
         refused = other.apply(code=1)
-        assert "A task of this id exists already, and it is another one" in refused.said
+        assert "a different task with this name already exists" in refused.said
         assert f"{_WARNING} {left}" in other.plan(code=2).said
         project.apply()
         assert list(project.known()) == project.tasks() == [left]
@@ -429,7 +429,7 @@ class TestTwoAtOnce:
         assert project.finish(first).code == 0
         refused = other.finish(second)
         assert refused.code == 1
-        assert "A task of this id exists already, and it is another one" in refused.said
+        assert "a different task with this name already exists" in refused.said
         assert "choose another name" in refused.said
         assert other.known() == {}
         assert list(project.known()) == project.tasks()

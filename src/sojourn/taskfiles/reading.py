@@ -71,7 +71,7 @@ def decoded(data: bytes, name: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(name, "is not a text in UTF-8") from error
+        raise InvalidInput(name, "not valid UTF-8") from error
 
 
 _HABITS = {

@@ -120,7 +120,7 @@ def test_a_machine_that_is_only_silent_is_given_time(world: World) -> None:
     assert agent.wait() == 0
     reports = world.reports()
     assert [(report.attempt, report.outcome, report.reason) for report in reports] == [
-        (1, Outcome.LOST, "the machine fell silent"),
+        (1, Outcome.LOST, "the machine stopped responding"),
         (2, Outcome.SUCCEEDED, ""),
     ]
 

@@ -91,7 +91,7 @@ def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
     with _away(world):
         agent = world.agent()
         assert agent.wait() == 70
-    assert "There is no store" in agent.said
+    assert "Store not found" in agent.said
 
 
 def test_a_task_that_was_deleted_needs_no_machine(world: World) -> None:
@@ -108,7 +108,7 @@ def test_a_task_that_the_store_does_not_know_yet(world: World) -> None:
     written = bytes(world.store.get(layout.TASK))
     world.store.delete([layout.TASK])
     agent = world.agent()
-    until(lambda: agent.said.count("task.json is not in the store") > 1)
+    until(lambda: agent.said.count("task.json not found in the store") > 1)
     world.store.put(layout.TASK, written)
     assert agent.wait() == RANK_ENDED
     assert world.printed() == "here\n"
@@ -116,7 +116,7 @@ def test_a_task_that_the_store_does_not_know_yet(world: World) -> None:
 
 def test_a_notice_while_the_task_is_looked_for(world: World) -> None:
     agent = world.agent()
-    until(lambda: "task.json is not in the store" in agent.said)
+    until(lambda: "task.json not found in the store" in agent.said)
     agent.notice()
     assert agent.wait() == GONE
 

@@ -202,7 +202,7 @@ def test_symlinks_of_the_output_that_lead_elsewhere_are_told(shell: Shell) -> No
         "run", "--output", "results", "--", "sh", "-c", "mkdir results; ln -s /x results/a"
     )
     assert result.returncode == 0
-    words = "results/a is not stored: the symlink leads outside of the folder, to /x"
+    words = "results/a is not stored: the symlink points outside the folder, to /x"
     assert words in result.stderr
 
 
@@ -340,7 +340,7 @@ def test_a_task_that_has_ended_does_not_run_again(shell: Shell) -> None:
     assert (again.returncode, again.stdout) == (0, "once\n")
     (task,) = shell.tasks()
     assert f"Warning: {task} has ended, and does not run again: its log" in again.stderr
-    assert f"first `sojourn delete {task}`, or choose another name" in again.stderr
+    assert f"run `sojourn delete {task}` first or choose another name" in again.stderr
     assert "goes on" not in again.stderr
 
 
