@@ -95,10 +95,10 @@ def _made(kind: type[T], values: dict[str, Any], problems: list[Problem]) -> T |
 
 _WORDS = {
     "array": "a list",
-    "bool": "true or false",
+    "bool": "a boolean",
     "float": "a number",
     "int": "a whole number",
-    "null": "nothing",
+    "null": "null",
     "object": "a map",
     "str": "a string",
 }

@@ -35,7 +35,7 @@ def test_a_notice_is_not_an_end(world: World, number: int) -> None:
     assert agent.wait() == 75
     (report,) = world.reports()
     assert (report.outcome, report.exit_code) == (Outcome.PREEMPTED, None)
-    assert report.reason == "the machine was told to go"
+    assert report.reason == "the machine was interrupted"
     assert world.files()["file"] == b"told\n"
 
 
@@ -144,7 +144,7 @@ def test_the_lifeline(world: World) -> None:
     assert agent.wait() == 75
     (report,) = world.reports()
     assert report.outcome is Outcome.PREEMPTED
-    assert report.reason == "the machine's supervisor is gone"
+    assert report.reason == "the machine's supervisor exited"
     assert world.files()["file"] == b"told\n"
 
 

@@ -79,7 +79,7 @@ def test_a_script_that_cannot_start(shell: Shell) -> None:
     shell.file("train.sh", "#!/no/such/shell\n")
     result = shell("run", "train.sh")
     assert result.returncode == 127
-    assert "/no/such/shell, which its first line names, is not on this machine" in result.stderr
+    assert "/no/such/shell, from its first line, not found on this machine" in result.stderr
 
 
 def test_a_script_with_its_data(shell: Shell) -> None:
@@ -172,7 +172,7 @@ def test_output_that_could_not_be_stored(
     script = f"echo model > results/model; chmod 0 results/model; {end}"
     result = _run_with_lost(shell, script, *options)
     assert result.returncode == code, result.stderr
-    assert "could not be stored, such as results/model: it cannot be read" in result.stderr
+    assert "could not store results/model: could not read it" in result.stderr
     (task,) = shell.tasks()
     assert f"Keeping {task}: some of its results could not be stored" in result.stderr
     assert f"`sojourn status {task}`" in result.stderr
@@ -193,7 +193,7 @@ def test_output_that_could_not_be_stored(
 def test_other_files_that_could_not_be_stored(shell: Shell) -> None:
     result = _run_with_lost(shell, "echo x > cache; chmod 0 cache")
     assert result.returncode == 0, result.stderr
-    assert "could not be stored, such as cache" in result.stderr
+    assert "could not store cache" in result.stderr
     assert shell.tasks() == []
 
 
@@ -202,7 +202,7 @@ def test_symlinks_of_the_output_that_lead_elsewhere_are_told(shell: Shell) -> No
         "run", "--output", "results", "--", "sh", "-c", "mkdir results; ln -s /x results/a"
     )
     assert result.returncode == 0
-    words = "results/a is not stored: the symlink points outside the folder, to /x"
+    words = "did not store results/a: the symlink points outside the folder, to /x"
     assert words in result.stderr
 
 

@@ -48,7 +48,7 @@ def test_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.sh", "x.yaml", "x.tf"])
 def test_not_a_text(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"#!/bin/sh\n\xff\xfe")
-    with pytest.raises(InvalidInput, match="is not a text in UTF-8"):
+    with pytest.raises(InvalidInput, match="not valid UTF-8"):
         read_tasks(tmp_path / name)
 
 

@@ -210,7 +210,7 @@ def test_marks_come_back_as_they_were_written() -> None:
     reports = [
         Report(0, 1, Outcome.SUCCEEDED, "", 0),
         Report(1, 3, Outcome.FAILED, "it was ended by signal 9 (SIGKILL)", -9),
-        Report(2, 1, Outcome.TIMED_OUT, "it did not end within its timeout of 5 seconds"),
+        Report(2, 1, Outcome.TIMED_OUT, "exceeded the timeout of 5 seconds"),
         Report(3, 1, Outcome.PREEMPTED, "a notice"),
         Report(4, 1, Outcome.FAILED, "ärger: " + "x" * 500, 1),
     ]
