@@ -109,9 +109,9 @@ def test_script_from_a_file(tmp_path: Path) -> None:
     ("script", "message"),
     [
         ("{file: missing.sh}", "missing.sh: could not read file: No such file or directory"),
-        ("{path: x.sh}", "script: must be a string, or `file:`"),
-        ("{file: x.sh, mode: 1}", "script: must be a string, or `file:`"),
-        ("{file: 1}", "script: must be a string, or `file:`"),
+        ("{path: x.sh}", "script: must be a string or `file: PATH`"),
+        ("{file: x.sh, mode: 1}", "script: must be a string or `file: PATH`"),
+        ("{file: 1}", "script: must be a string or `file: PATH`"),
     ],
 )
 def test_script_file_refused(tmp_path: Path, script: str, message: str) -> None:
