@@ -268,7 +268,7 @@ def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
     found = load_all(path, **changes)
     if len(found) > 1:
         raise InvalidInput(
-            "path", f"{path} has several tasks ({', '.join(found)}); use load_all to get them all"
+            "path", f"{path} has multiple tasks ({', '.join(found)}); use load_all to load them all"
         )
     return next(iter(found.values()))
 
@@ -285,7 +285,7 @@ def load_all(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> dict[st
 def _task(task: Task | str | os.PathLike[str], changes: Fields) -> Task:
     if isinstance(task, str) and task.startswith("#!"):
         raise InvalidInput(
-            "task", "is the text of a script, not a path; use sojourn.Task(script=...)"
+            "task", "must be a path, got the text of a script; use sojourn.Task(script=...)"
         )
     if isinstance(task, str | os.PathLike):
         return load(task, **changes)
@@ -399,7 +399,7 @@ def get(
     else:
         found = [handle for handle in _tasks(ctx, missed) if _means(id, handle._id)]
     if not found and _all_begin_with(id):
-        raise InvalidInput("id", f"{id!r} is how every id begins; give more of it")
+        raise InvalidInput("id", f"{id!r} matches every task; use more of the ID")
     if not found:
         raise _missing(id, missed)
     _warn_of(ctx, missed)
@@ -415,7 +415,7 @@ def _only(text: str, found: Sequence[TaskId]) -> TaskId:
         return named[0]
     if len(found) > 1:
         names = ", ".join(map(str, found))
-        raise InvalidInput("id", f"{text!r} could be any of: {names}; give more of it")
+        raise InvalidInput("id", f"{text!r} matches multiple tasks: {names}; use more of the ID")
     return found[0]
 
 
@@ -440,7 +440,7 @@ def latest(
     if origin is None:
         raise NotFound(
             f"No task was created in {Path(folder).absolute()}",
-            hint="Give the ID of a task; `sojourn list` shows all tasks.",
+            hint="Specify a task ID. Run `sojourn list` to see all tasks.",
         )
     return Handle(clouds.load(origin.cloud), TaskId.parse(origin.id), ctx)
 
@@ -465,12 +465,12 @@ def _missing(id: str, missed: list[SojournError]) -> SojournError:
     """A task that was not found; it may be where nobody could look."""
     if missed:
         kind = AuthError if isinstance(missed[0], AuthError) else Transient
-        return kind(f"{id} was not found, but {missed[0].message}", hint=missed[0].hint)
-    hint = "`sojourn list` shows all there are."
+        return kind(f"Could not find task {id}. {missed[0].message}", hint=missed[0].hint)
+    hint = "Run `sojourn list` to see all tasks."
     others = clouds.not_set_up()
     if others:
-        hint += f" Not set up on this computer, and not asked: {', '.join(others)}."
-    return NotFound(f"There is no task {id}", hint=hint)
+        hint += f" Not searched (not set up on this computer): {', '.join(others)}."
+    return NotFound(f"Task {id} not found", hint=hint)
 
 
 def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:
@@ -535,7 +535,7 @@ def _each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) ->
         try:
             yield from ask(cloud)
         except (AuthError, MissingDependency, Transient) as error:
-            error.message = f"{cloud.name} could not be asked. {error.message}"
+            error.message = f"Could not reach {cloud.name}: {error.message}"
             missed.append(error)
 
 
@@ -546,7 +546,7 @@ def _warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
 
 def _tell_of_missing(ctx: Context, task: Task) -> None:
     for name in not_here(task.environment, os.environ):
-        ctx.warn(f"environment.{name}: there is no such variable here, so it stays empty")
+        ctx.warn(f"environment.{name}: not set on this computer; leaving it empty")
 
 
 def _context(on_event: OnEvent | None) -> Context:

@@ -416,7 +416,7 @@ def test_the_timer_of_a_machine_ends_it(kit: AwsKit, lab: Lab) -> None:
     instance.machine.run("systemctl", "daemon-reload")
     instance.machine.run("systemctl", "restart", "--no-block", "sojourn-end.timer")
     until(lambda: instance.state == "terminated", 60)
-    assert "told to go" in handle.reports()[0].reason
+    assert "the machine was interrupted" in handle.reports()[0].reason
     handle.delete()
 
 

@@ -92,12 +92,15 @@ def test_values_that_are_known_only_at_the_apply(project: Project) -> None:
 
 _BAD_LATE = {
     "cloud": ('cloud = terraform_data.late["nowhere"].output', "'nowhere' is not available"),
-    "script": ('script = terraform_data.late["echo"].output', "must begin with a shebang"),
-    "parallelism": ('parallelism = terraform_data.late["0"].output', "0 is not possible"),
+    "script": ('script = terraform_data.late["echo"].output', "must start with a shebang"),
+    "parallelism": ('parallelism = terraform_data.late["0"].output', "from 1 to 1000, got 0"),
     "environment": ('environment = { "A*" = terraform_data.late["echo"].output }', "with a glob"),
     "exclude": ('storage { exclude = [terraform_data.late["{"].output] }', "malformed"),
     "output": ('storage { output = terraform_data.late["../up"].output }', "outside workdir"),
-    "workdir": ('storage { workdir = terraform_data.late["echo"].output }', "there is no folder"),
+    "workdir": (
+        'storage { workdir = terraform_data.late["echo"].output }',
+        "not found; create it first",
+    ),
     "timeouts": ('timeouts { create = terraform_data.late["echo"].output }', "not a duration"),
 }
 
@@ -138,7 +141,7 @@ resource "iterative_task" "example" {
     project.apply()
     own = project.task()["id"]
     project.write(hcl.replace("OUTPUT", "../up"))
-    assert "is outside workdir" in project.apply(code=1).said
+    assert "must be a path inside workdir" in project.apply(code=1).said
     assert project.task()["storage"][0]["output"] == "one"
     project.write(hcl.replace("OUTPUT", "two"))
     assert "0 added, 2 changed, 0 destroyed" in project.apply().out

@@ -133,7 +133,7 @@ resource "iterative_task" "example" {
     project.write(hcl.replace("TIME", "1ns"))
     project.init()
     project.run("import", "iterative_task.example", own)
-    assert "took longer than the time that it was given" in project.apply(code=1).said
+    assert "Timed out" in project.apply(code=1).said
     project.write(hcl.replace("TIME", "1m"))
     assert "0 added, 1 changed, 0 destroyed" in project.apply().out
     assert project.task()["id"] == own
@@ -192,10 +192,10 @@ def test_imports_by_ids_that_are_short_or_wrong(project: Project) -> None:
         "name": "twin-two",
     }
     wrong = {
-        "absent": (absent, f"There is no task {absent}"),
-        "mistyped": (one.replace("one", "two"), "is mistyped"),
-        "ambiguous": ("tpi-twin", "could be any of"),
-        "nonsense": ("nonsense", "There is no task nonsense"),
+        "absent": (absent, f"Task {absent} not found"),
+        "mistyped": (one.replace("one", "two"), "its checksum does not match"),
+        "ambiguous": ("tpi-twin", "matches multiple tasks"),
+        "nonsense": ("nonsense", "Task nonsense not found"),
     }
     project.write("".join(_import(name, wanted) for name, (wanted, _) in wrong.items()))
     project.init()
@@ -309,9 +309,9 @@ data "iterative_task" "short" {{
 """
     )
     errors = {one.block.split('"')[3]: one for one in told(project.run("plan", "-json", code=1))}
-    assert f"There is no task {absent}" in errors["absent"].message
-    assert "is mistyped" in errors["mistyped"].message
-    assert "There is no task xyz" in errors["short"].message
+    assert f"Task {absent} not found" in errors["absent"].message
+    assert "its checksum does not match" in errors["mistyped"].message
+    assert "Task xyz not found" in errors["short"].message
 
 
 def _old_state(id: str, **attributes: Any) -> str:

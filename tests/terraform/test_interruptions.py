@@ -232,7 +232,7 @@ class TestProviderKilled:
         project.finish(apply)
         [left] = project.tasks()
         refused = other.apply(code=1)
-        assert "A task of this id exists already, and it is another one" in refused.said
+        assert "a different task with this name already exists" in refused.said
         assert f"{_WARNING} {left}" in other.plan(code=2).said
         project.apply()
         assert list(project.known()) == project.tasks() == [left]
@@ -347,7 +347,7 @@ resource "iterative_task" "example" {
         project.run("plan", "-no-color", "-out=plan")
         (project.folder / "work3").rmdir()
         ended = project.run("apply", "-no-color", "plan", code=1)
-        assert "there is no folder" in ended.said
+        assert "not found; create it first" in ended.said
         assert sorted(project.known()) == project.tasks()
         assert len(project.tasks()) == 4
         project.destroy()
@@ -429,7 +429,7 @@ class TestTwoAtOnce:
         assert project.finish(first).code == 0
         refused = other.finish(second)
         assert refused.code == 1
-        assert "A task of this id exists already, and it is another one" in refused.said
+        assert "a different task with this name already exists" in refused.said
         assert "choose another name" in refused.said
         assert other.known() == {}
         assert list(project.known()) == project.tasks()

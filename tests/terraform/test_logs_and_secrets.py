@@ -56,8 +56,8 @@ class TestLog:
         assert _told(lines, "INFO", "Step 3: Uploading workdir", "step=3", f"id={own}")
         assert _told(lines, "INFO", "Uploading workdir: done in ", "seconds=")
         assert _told(lines, "INFO", "Uploading workdir: 20971520 of 20971520 bytes")
-        assert _told(lines, "WARN", "fifo is not uploaded")
-        assert _told(lines, "WARN", "not-utf-8-", "is not uploaded")
+        assert _told(lines, "WARN", "Not uploading fifo: ")
+        assert _told(lines, "WARN", "Not uploading not-utf-8-")
         assert list(project.known()) == [own]
         assert {level for level, _ in lines} == {"INFO", "WARN"}
         project.destroy()

@@ -51,7 +51,7 @@ class TestStates:
         assert now["addresses"] == ["127.0.0.1"]
         project.sojourn("stop", now["id"])
         now = project.refreshed()
-        assert (now["state"], now["reason"]) == ("stopped", "`sojourn start` resumes it")
+        assert (now["state"], now["reason"]) == ("stopped", "run `sojourn start` to resume it")
         assert now["status"] == {"running": 0, "succeeded": 0, "failed": 0}
         assert now["addresses"] == []
         project.plan(code=0)
@@ -84,7 +84,7 @@ class TestStates:
         until(lambda: len(project.stored("store/attempts/0000/*")) >= 3, 60)
         until(lambda: project.refreshed()["state"] == "recovering", 60)
         now = project.task()
-        assert "waiting for the next machine" in now["reason"]
+        assert "waiting for a new machine" in now["reason"]
         assert [event.split()[1] for event in now["events"]][:2] == [
             "machine-started",
             "machine-lost",
@@ -199,8 +199,8 @@ class TestTimeouts:
         project.write(task(SLEEPS, 'timeouts { create = "1ms" }'))
         project.init()
         failed = project.apply(code=1)
-        assert "longer than the time that it was given" in failed.said
-        assert "What was made is removed again" in failed.said
+        assert "Timed out" in failed.said
+        assert "Everything created so far was removed" in failed.said
         assert project.known() == {}
         assert project.tasks() == []
         project.destroy()
@@ -208,7 +208,7 @@ class TestTimeouts:
     def test_of_a_destruction(self, project: Project) -> None:
         _started(project, SLEEPS, 'timeouts { delete = "1ms" }')
         failed = project.destroy(code=1)
-        assert "longer than the time that it was given" in failed.said
+        assert "Timed out" in failed.said
         assert list(project.known()) == project.tasks() != []
         project.write(task(SLEEPS, 'timeouts { delete = "1m" }'))
         project.apply()

@@ -23,7 +23,7 @@ def test_what_every_id_has_in_common_means_none(part: str) -> None:
     try:
         with pytest.raises(InvalidInput) as caught:
             sojourn.get(part)
-        assert str(caught.value) == f"id: {part!r} is how every id begins; give more of it"
+        assert str(caught.value) == f"id: {part!r} matches every task; use more of the ID"
         for enough in ("z", "tpi-z", handle.id[:-1].removesuffix("-"), handle.id):
             assert sojourn.get(enough).id == handle.id
     finally:
@@ -149,7 +149,7 @@ def test_load(project: Path) -> None:
 def test_load_of_several_tasks(project: Path) -> None:
     block = 'resource "iterative_task" "{}" {{\n  cloud = "local"\n  script = "#!{}"\n}}\n'
     (project / "main.tf").write_text(block.format("one", "a") + block.format("two", "b"))
-    with pytest.raises(InvalidInput, match=r"main.tf has several tasks \(one, two\)"):
+    with pytest.raises(InvalidInput, match=r"main.tf has multiple tasks \(one, two\)"):
         sojourn.load("main.tf")
     found = sojourn.load_all("main.tf", machine="l")
     assert found == {

@@ -91,14 +91,16 @@ def _run_pip(python: str, architecture: str, folder: str) -> None:
         check=False,
     )
     if "No module named pip" in done.stderr:
-        raise MissingDependency(
-            "", f"{sys.executable} has no pip, which fetches what machines need"
+        error = MissingDependency(
+            "", f"{sys.executable} has no pip, required to download packages for machines"
         )
+        error.hint = f"Run `{sys.executable} -m ensurepip` to install it."
+        raise error
     if done.returncode:
         raise Transient(
-            f"The wheels for Python {python} on {architecture} could not be fetched by pip: "
+            f"pip could not download the wheels for Python {python} on {architecture}: "
             f"{_last_lines(done.stderr)}",
-            hint="Check pip's settings (`pip config list`) and the network.",
+            hint="Check your network and pip's settings (`pip config list`).",
         )
 
 

@@ -51,7 +51,7 @@ class Config:
             data = json.loads(text)
             return cls(**{**data, "dead": tuple(data.get("dead", ()))})
         except (ValueError, TypeError, AttributeError) as error:
-            raise InvalidInput("config", f"the agent's document cannot be read: {error}") from error
+            raise InvalidInput("config", f"invalid configuration of the agent: {error}") from error
 
     def text(self) -> str:
         """The document."""

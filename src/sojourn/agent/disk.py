@@ -74,7 +74,7 @@ def _empty(folder: Path) -> None:
             if levels:
                 here = _swapped(here, os.open("..", _FOLDER, dir_fd=here))
                 if _identity(here) != levels[-1].identity:
-                    raise FileNotFoundError(errno.ENOENT, "It was moved away meanwhile", level.name)
+                    raise FileNotFoundError(errno.ENOENT, "Moved by another process", level.name)
                 with suppress(FileNotFoundError):
                     os.rmdir(level.name, dir_fd=here)
     finally:
@@ -136,7 +136,7 @@ def _unmount(folder: Path) -> None:
         if problem and outermost in _mounts(folder):
             raise OSError(
                 errno.EBUSY,
-                f"Something is mounted there that cannot be unmounted ({problem})",
+                f"Could not unmount it ({problem})",
                 outermost,
             )
 
@@ -164,4 +164,4 @@ def _run(*command: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    return " ".join(done.stderr.split()) or "it failed" if done.returncode else ""
+    return " ".join(done.stderr.split()) or "unknown error" if done.returncode else ""

@@ -55,7 +55,7 @@ class Notice:
             signal.signal(number, self._signalled)
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
-        self.give("the machine was told to go")
+        self.give("the machine was interrupted")
 
     def watch_lifeline(self) -> None:
         """Take the end of standard input as a notice: whoever held it is gone."""
@@ -64,4 +64,4 @@ class Notice:
     def _read_lifeline(self) -> None:
         while os.read(0, 1024):
             pass
-        self.give("the machine's supervisor is gone")
+        self.give("the machine's supervisor exited")

@@ -175,14 +175,13 @@ def _cannot_start(file: Path, error: OSError) -> CannotStart:
     if error.errno == errno.ENOENT:
         program = first.removeprefix("#!").strip().partition(" ")[0]
         return CannotStart(
-            f"the script cannot be run: {program}, which its first line names, "
-            "is not on this machine",
+            f"could not run the script: {program}, from its first line, not found on this machine",
             _NOT_FOUND,
         )
     if error.errno == errno.E2BIG:
         return CannotStart(
-            "the script cannot be run: its arguments and environment are too large", _NOT_RUNNABLE
+            "could not run the script: its arguments and environment are too large", _NOT_RUNNABLE
         )
     return CannotStart(
-        f"the script cannot be run: {error.strerror}; see its first line, {first}", _NOT_RUNNABLE
+        f"could not run the script: {error.strerror}; check its first line, {first}", _NOT_RUNNABLE
     )

@@ -189,7 +189,7 @@ class Snapshots:
         (self.lost if lost else self.left_out)[path] = reason
         if path not in self._told:
             self._told.add(path)
-            say(f"not stored: {path}: {reason}")
+            say(f"not storing {path}: {reason}")
 
 
 class Keeper:

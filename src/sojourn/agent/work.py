@@ -176,7 +176,7 @@ class _Attempt:
             if not self._last_words(lambda: self._leases.report(report)):
                 return GONE  # it was given up just now, and another machine carries it out
         except SojournError as error:
-            say(f"given up: {error}")
+            say(f"giving up: {error}")
             return TROUBLE
         finally:
             self._keeper.stop()
@@ -186,8 +186,8 @@ class _Attempt:
         try:
             if self._is_hopeless():
                 return self._failed(
-                    f"its machine was lost {_LOST_IN_A_ROW} times in a row before it had stored "
-                    "anything: the script may take the whole machine down"
+                    f"the machine was lost {_LOST_IN_A_ROW} times in a row before storing "
+                    "anything; the script may be crashing it"
                 )
             restored = self._restore()
             self._telling.restoring = None
@@ -197,9 +197,9 @@ class _Attempt:
         except CannotStart as error:
             return replace(self._failed(str(error)), exit_code=error.code)
         except (IntegrityError, NotFound, QuotaError) as error:
-            return self._failed(f"the machine could not be prepared: {error.message}")
+            return self._failed(f"could not prepare the machine: {error.message}")
         except OSError as error:
-            return self._failed(f"the machine could not be prepared: {error}")
+            return self._failed(f"could not prepare the machine: {error}")
         except Transient:
             if time.monotonic() > self._deadline:
                 return self._timed_out(None)
@@ -265,7 +265,7 @@ class _Attempt:
             try:
                 return self._restore_from(decode(self._store.get(path)))
             except (IntegrityError, NotFound) as error:
-                say(f"{path} cannot be restored: {error}")
+                say(f"could not restore {path}: {error}")
                 damage = damage or error
         if damage:
             raise damage
@@ -310,7 +310,7 @@ class _Attempt:
         except (AuthError, QuotaError) as error:
             if self._notice.abandoned:
                 raise
-            return _with(report, f"the last of its log could not be stored: {_obstacle(error)}")
+            return _with(report, f"could not store the end of the log: {_obstacle(error)}")
         return report
 
     def _flush_log(self) -> None:
@@ -342,7 +342,7 @@ class _Attempt:
         return replace(self._report, outcome=Outcome.FAILED, reason=why)
 
     def _timed_out(self, code: int | None) -> Report:
-        why = f"it did not end within its timeout of {self._task.timeout} seconds"
+        why = f"exceeded the timeout of {self._task.timeout} seconds"
         return replace(self._report, outcome=Outcome.TIMED_OUT, exit_code=code, reason=why)
 
     def _with_lost(self, report: Report) -> Report:
@@ -353,14 +353,15 @@ class _Attempt:
             return self._with_left_out(report, output)
         missing = [path for path in lost if output and _meets(path, output)]
         path = (missing or list(lost))[0]
-        told = f"{len(lost)} of its files could not be stored, such as {path}: {lost[path]}"
+        which = path if len(lost) == 1 else f"{len(lost)} files, including {path}"
+        told = f"could not store {which}: {lost[path]}"
         return replace(_with(report, told), lost=len(missing))
 
     def _with_left_out(self, report: Report, output: str) -> Report:
         """Symlinks that lead outside and the like; whoever made them may count on them."""
         for path, why in self._snapshots.left_out.items():
             if output and _meets(path, output):
-                return _with(report, f"{path} is not stored: {why}")
+                return _with(report, f"did not store {path}: {why}")
         return report
 
     def _preempted(self) -> Report:
@@ -396,12 +397,12 @@ def _with_unstored(report: Report, why: str) -> Report:
     """A script whose results are lost has not succeeded, whatever it says."""
     if report.outcome is Outcome.SUCCEEDED:
         report = replace(report, outcome=Outcome.FAILED, exit_code=None)
-    return replace(_with(report, f"the results could not be stored: {why}"), lost=-1)
+    return replace(_with(report, f"could not store the results: {why}"), lost=-1)
 
 
 def _obstacle(error: SojournError) -> str:
     full = isinstance(error, QuotaError)  # whatever it was that did not fit in
-    return "no space is left in the store" if full else error.message
+    return "no space left in the store" if full else error.message
 
 
 def _why(code: int) -> str:

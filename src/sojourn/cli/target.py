@@ -178,7 +178,9 @@ def _readable(typed: Typed, path: Path, workdir: str) -> Path:
     if not path.exists():
         raise _not_found(typed, path, workdir)
     if not os.access(path, os.R_OK):
-        raise InvalidInput("script", f"{path} cannot be read; allow it first")
+        raise InvalidInput(
+            "script", f"{path} is not readable; run `chmod u+r {shlex.quote(str(path))}`"
+        )
     return path
 
 

@@ -37,10 +37,10 @@ _REFUSED = "the store denied access"
 _WORDS = {
     Doing.RESTORING: "restoring workdir",
     Doing.UPLOADING: "uploading workdir",
-    Doing.LOG_FULL: f"log cannot be stored: {_FULL}",
-    Doing.LOG_REFUSED: f"log cannot be stored: {_REFUSED}",
-    Doing.FILES_FULL: f"snapshots cannot be stored: {_FULL}",
-    Doing.FILES_REFUSED: f"snapshots cannot be stored: {_REFUSED}",
+    Doing.LOG_FULL: f"cannot store the log: {_FULL}",
+    Doing.LOG_REFUSED: f"cannot store the log: {_REFUSED}",
+    Doing.FILES_FULL: f"cannot store snapshots: {_FULL}",
+    Doing.FILES_REFUSED: f"cannot store snapshots: {_REFUSED}",
 }
 
 

@@ -69,10 +69,7 @@ class Context:
         if self.cancelled.is_set():
             raise Cancelled
         if time.monotonic() >= self.deadline:
-            raise Transient(
-                "It took longer than the time that it was given",
-                hint="Try again; it continues where it was.",
-            )
+            raise Transient("Timed out", hint="Try again to resume where it left off.")
 
     def sleep(self, seconds: float) -> None:
         """Sleep, but wake and raise at once on cancellation or at the deadline."""

@@ -24,23 +24,25 @@ def environment_problems(environment: Mapping[str, str]) -> Iterator[Problem]:
     for name, value in environment.items():
         path = f"environment.{name}"
         if not isinstance(name, str) or not isinstance(value, str):
-            yield Problem(path, "names and values must be texts")
+            yield Problem(path, "names and values must be strings")
         elif _NAME.fullmatch(name):
             size = len(f"{name}={value}".encode(errors="surrogateescape"))
             if "\0" in value:
-                yield Problem(path, "a value cannot contain a NUL character")
+                yield Problem(path, "must not contain a NUL character")
             elif size > LARGEST_VARIABLE:
                 yield Problem(
                     path,
-                    f"name and value have {size:,} bytes, and a script can be given "
-                    f"{LARGEST_VARIABLE:,} of each variable; put it into a file of the workdir",
+                    f"must be at most {LARGEST_VARIABLE:,} bytes including its name, got {size:,}; "
+                    "write it to a file in the workdir",
                 )
         elif not _GLOB.fullmatch(name):
             yield Problem(
-                path, "a name has letters, digits and underscores, and does not start with a digit"
+                path,
+                "name must contain only letters, digits and underscores, "
+                "and must not start with a digit",
             )
         elif value:
-            yield Problem(path, "a name with a glob imports local variables: leave its value empty")
+            yield Problem(path, "a glob imports local variables; its value must be empty")
 
 
 def resolve_environment(environment: Mapping[str, str], local: Mapping[str, str]) -> dict[str, str]:

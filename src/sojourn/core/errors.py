@@ -73,7 +73,7 @@ class MissingDependency(SojournError):
     """An optional part is not installed."""
 
     def __init__(self, extra: str, message: str) -> None:
-        super().__init__(message, hint=f"Install it with: pip install 'sojourn[{extra}]'")
+        super().__init__(message, hint=f"Run `pip install 'sojourn[{extra}]'` to install it.")
         self.extra = extra
 
 

@@ -52,7 +52,7 @@ def _translate(pattern: str) -> str:
         expression = _body(body)
         re.compile(expression)
     except (ValueError, re.error) as error:
-        raise InvalidInput("storage.exclude", f"{pattern!r} is malformed: {error}") from error
+        raise InvalidInput("storage.exclude", f"invalid pattern {pattern!r}: {error}") from error
     start = "" if pattern.startswith("/") else "(?:.*/)?"
     end = "/" if pattern.endswith("/") else "/?"
     return start + expression + end
@@ -81,7 +81,7 @@ def _body(body: str) -> str:
         else:
             out.append(re.escape(token[1:] if len(token) == 2 else token))
     if depth:
-        raise ValueError("a { without its }")
+        raise ValueError("unclosed {")
     return "".join(out)
 
 
@@ -92,7 +92,7 @@ def _class(token: str) -> str:
     negated = token[1:2] in ("!", "^")
     members = token[1 + negated : -1]
     if not members:
-        raise ValueError("a [ without its ]")
+        raise ValueError("unclosed [")
     inside = ""
     for low, high in _MEMBER.findall(members):
         inside += re.escape(low[-1]) + (f"-{re.escape(high[-1])}" if high else "")

@@ -82,12 +82,12 @@ class TaskId:
         match = _PATTERN.fullmatch(text)
         if not match:
             raise InvalidInput(
-                "id", f"{text!r} is not a task id; they look like tpi-name-xxxxxxxx-xxxxxxxx"
+                "id", f"invalid task ID {text!r}; expected tpi-NAME-xxxxxxxx-xxxxxxxx"
             )
         parsed = cls(**match.groupdict())
         if parsed.check != hash8(parsed.name + parsed.salt):
             raise InvalidInput(
-                "id", f"{text!r} is mistyped: its last part does not match the rest of it"
+                "id", f"invalid task ID {text!r}: its checksum does not match; check it for typos"
             )
         return parsed
 

@@ -96,7 +96,7 @@ class Status:
 
 
 INCOMPLETE = Status(
-    State.QUEUED, "its creation was not completed; create it again, or delete it", None, ()
+    State.QUEUED, "creation did not finish; create the task again or delete it", None, ()
 )
 
 
@@ -130,14 +130,14 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
             record.machine,
         )
     if wanted == 0:
-        return _with(base, State.STOPPED, "`sojourn start` resumes it")
+        return _with(base, State.STOPPED, "run `sojourn start` to resume it")
     if report is None and record.machine in alive:
         activity = record.activity
         told = activity.text if activity else ""
         return replace(base, state=State.RUNNING, reason=told, activity=activity)
     if record.attempt:
         reason = report.reason if report else "the machine was lost"
-        return _with(base, State.RECOVERING, f"{reason}; waiting for the next machine")
+        return _with(base, State.RECOVERING, f"{reason}; waiting for a new machine")
     if alive:
         return _with(base, State.PROVISIONING, "the machine is starting")
     return _with(base, State.QUEUED, "waiting for a machine")

@@ -54,8 +54,7 @@ class Storage:
         if isinstance(self.output, str) and not _inside(self.output):
             yield Problem(
                 "storage.output",
-                f"{self.output!r} is outside workdir; give a folder relative to workdir, "
-                "without `..`",
+                f"must be a path inside workdir, without `..`, got {self.output!r}",
             )
         if not isinstance(self.exclude, tuple) or not all(
             isinstance(pattern, str) for pattern in self.exclude
@@ -64,9 +63,7 @@ class Storage:
         else:
             yield from _exclude_problems(self.exclude, _excludable(self.output))
         if self.container_opts and not self.container:
-            yield Problem(
-                "storage.container_opts", "has a meaning only together with storage.container"
-            )
+            yield Problem("storage.container_opts", "requires storage.container")
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ class Task:
         yield from _number(
             self,
             "disk_size",
-            "-1 for automatic, or a size in GB",
+            "-1 (automatic) or at least 1 (GB)",
             low=1,
             high=_LARGEST,
             also=-1,
@@ -121,7 +118,7 @@ class Task:
         yield from _number(
             self,
             "spot",
-            "-1 for on demand, 0 for an automatic price, or the most to pay in USD per hour",
+            "-1 (on demand), 0 (automatic price) or a maximum price in USD per hour",
             low=0,
             also=-1,
             kinds=(int, float),
@@ -129,7 +126,7 @@ class Task:
         yield from _number(
             self,
             "parallelism",
-            f"the number of machines, 1 to {_MACHINES_AT_MOST}",
+            f"a whole number from 1 to {_MACHINES_AT_MOST}",
             low=1,
             high=_MACHINES_AT_MOST,
         )
@@ -137,7 +134,7 @@ class Task:
         yield from _number(
             self,
             "timeout",
-            "a number of seconds, 1 or more, or a duration such as '1h30m'",
+            "a number of seconds (at least 1) or a duration such as '1h30m'",
             low=1,
             high=_LARGEST,
         )
@@ -146,7 +143,7 @@ class Task:
         if isinstance(self.environment, Mapping):
             yield from environment_problems(self.environment)
         else:
-            yield Problem("environment", "must map names to values")
+            yield Problem("environment", "must be a map of names to values")
         yield from _mapping(self.tags, "tags")
 
     def filters(self) -> Filters:
@@ -190,16 +187,16 @@ def _texts(holder: object, prefix: str, *names: str) -> Iterator[Problem]:
     for name in names:
         value = getattr(holder, name)
         if not isinstance(value, str):
-            yield Problem(prefix + name, f"must be a text, not {value!r}")
+            yield Problem(prefix + name, f"must be a string, got {value!r}")
         elif "\0" in value:
-            yield Problem(prefix + name, "cannot contain a NUL character")
+            yield Problem(prefix + name, "must not contain a NUL character")
 
 
 def _mapping(value: object, path: str) -> Iterator[Problem]:
     if not isinstance(value, Mapping) or not all(
         isinstance(part, str) for pair in value.items() for part in pair
     ):
-        yield Problem(path, "must map names to texts")
+        yield Problem(path, "must be a map of strings to strings")
 
 
 def _number(
@@ -214,27 +211,26 @@ def _number(
 ) -> Iterator[Problem]:
     value: Any = getattr(task, name)
     if type(value) not in kinds:
-        yield Problem(name, f"must be {right}, not {value!r}")
+        yield Problem(name, f"must be {right}, got {value!r}")
     elif not (low <= value <= high or value == also) or value == float("inf"):
-        yield Problem(name, f"{value} is not possible; give {right}")
+        limit = f"at most {high}" if value > high else right
+        yield Problem(name, f"must be {limit}, got {value}")
 
 
 def _script_problems(script: str) -> Iterator[Problem]:
     if not script.strip():
-        yield Problem("script", "is empty; give the text of a script")
+        yield Problem("script", "must not be empty")
     elif script.lstrip().startswith("#!") and not script.startswith("#!"):
         yield Problem(
             "script",
-            "has blanks or empty lines before its shebang; it must begin with it "
-            "(in HCL, write <<-END instead of <<END)",
+            "must start with its shebang, without leading spaces or empty lines "
+            "(in HCL, use <<-END instead of <<END)",
         )
     elif not script.startswith("#!"):
-        yield Problem(
-            "script", "must begin with a shebang that says what runs it, such as #!/bin/bash"
-        )
+        yield Problem("script", "must start with a shebang such as #!/bin/bash")
     elif script.partition("\n")[0].endswith("\r"):
         yield Problem(
-            "script", "has Windows line endings, with which no shebang works; convert it first"
+            "script", "has Windows line endings, which break the shebang; convert them to LF"
         )
 
 
@@ -260,7 +256,7 @@ def _excludable(output: object) -> str:
 
 def _exclude_problems(patterns: tuple[str, ...], output: str) -> Iterator[Problem]:
     if output and Filters().covers(output):
-        yield Problem("storage.output", f"{output!r} is never transferred; give another folder")
+        yield Problem("storage.output", f"{output!r} is never transferred; choose another folder")
         return
     for pattern in patterns:
         try:
@@ -271,8 +267,7 @@ def _exclude_problems(patterns: tuple[str, ...], output: str) -> Iterator[Proble
         if output and excluded:
             yield Problem(
                 "storage.exclude",
-                f"{pattern!r} excludes {output!r}, which is storage.output: nothing would come "
-                "home",
+                f"{pattern!r} excludes storage.output ({output!r}): no results would be downloaded",
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,11 +25,14 @@ def check_storage(storage: Storage) -> None:
     workdir = local_workdir(storage)
     if storage.workdir:
         if not workdir.exists():
-            raise InvalidInput("storage.workdir", f"there is no folder {workdir}; create it first")
+            raise InvalidInput("storage.workdir", f"folder {workdir} not found; create it first")
         if not workdir.is_dir():
-            raise InvalidInput("storage.workdir", f"{workdir} is not a folder; give a folder")
+            raise InvalidInput("storage.workdir", f"{workdir} is not a folder; choose a folder")
         if not os.access(workdir, os.R_OK | os.X_OK):
-            raise InvalidInput("storage.workdir", f"{workdir} cannot be read; allow it first")
+            raise InvalidInput(
+                "storage.workdir",
+                f"{workdir} is not readable; run `chmod u+rx {shlex.quote(str(workdir))}`",
+            )
     check_output(workdir, storage.output)
 
 

@@ -104,7 +104,8 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
         if not _is_alone(cleaning, data):
             _hint(
                 error,
-                f"Others may be creating it as well, so it stays. See: sojourn status {launch.id}",
+                "Another command may be creating the same task, so nothing was removed. "
+                f"Run `sojourn status {launch.id}` for details.",
             )
             raise
         left = _remove(cleaning, resources)
@@ -112,10 +113,12 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
             ledger.forget(launch.id)
         if left:
             _hint(
-                error, f"Left behind: {', '.join(left)}. Remove it with: sojourn delete {launch.id}"
+                error,
+                f"Could not remove: {', '.join(left)}. "
+                f"Run `sojourn delete {launch.id}` to remove what is left.",
             )
         elif isinstance(error, Transient):
-            _hint(error, "What was made is removed again.")
+            _hint(error, "Everything created so far was removed.")
         elif isinstance(error, Cancelled):
             raise Cancelled("Cancelled; nothing was left behind") from error
         raise
@@ -192,7 +195,8 @@ def _refuse_deleted(ctx: Context, data: Data, id: TaskId) -> None:
         data.load(ctx)
     except NotFound as error:
         raise Conflict(
-            f"{id} was deleted while it was created", hint="Create it again if it should be there."
+            f"{id} was deleted during its creation",
+            hint="Create it again if you still need it.",
         ) from error
 
 
@@ -210,13 +214,13 @@ def _upload(ctx: Context, data: Data, launch: Launch, *, existed: bool) -> None:
     records = data.records(ctx, launch.task.parallelism) if existed else []
     if records and all(record.ended for record in records):
         ctx.warn(
-            f"{launch.id} has ended, and does not run again: its log and results are the old ones. "
-            f"For a new run, first `sojourn delete {launch.id}`, or choose another name."
+            f"{launch.id} has already ended and does not run again: its log and results are old. "
+            f"For a new run, run `sojourn delete {launch.id}` first or choose another name."
         )
     elif any(record.attempt for record in records):
         ctx.note(
-            f"{launch.id} is there already and goes on as it is: nothing is uploaded. "
-            "Delete it first for a new run."
+            f"{launch.id} already exists; continuing without uploading workdir. "
+            f"For a new run, run `sojourn delete {launch.id}` first."
         )
     elif launch.task.storage.workdir:
         with ctx.step("Uploading workdir"):

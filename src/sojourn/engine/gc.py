@@ -50,7 +50,7 @@ def _why(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     """Why a task could be deleted; empty: it should stay."""
     if not is_complete(ctx, cloud, id):
         abandoned = cloud.data(id).idle(ctx) > _STILL_CREATING
-        return "its creation was not completed" if abandoned else ""
+        return "creation did not finish" if abandoned else ""
     now = status(ctx, cloud, id)
     if not now.state.ended or any(rank.state is State.STOPPED for rank in now.ranks):
         return ""
@@ -62,4 +62,4 @@ def _why(ctx: Context, cloud: Cloud, id: TaskId) -> str:
         return ""
     if lost_some(ctx, cloud, id):
         return ""
-    return f"it has ended: {now.state}"
+    return f"ended: {now.state}"

@@ -105,7 +105,7 @@ def _read(file: Path) -> list[Rule]:
             return []  # git does not follow them either
         return parse_rules(os.fsdecode(file.read_bytes()))
     except OSError as error:
-        raise InvalidInput(str(file), f"cannot be read: {error.strerror}") from error
+        raise InvalidInput(str(file), f"could not read file: {error.strerror}") from error
 
 
 def _git_folder(git: Path) -> Path:
@@ -117,4 +117,4 @@ def _git_folder(git: Path) -> Path:
         common = own / "commondir"
         return own / common.read_text().strip() if common.is_file() else own
     except OSError as error:
-        raise InvalidInput(str(git), f"cannot be read: {error.strerror}") from error
+        raise InvalidInput(str(git), f"could not read file: {error.strerror}") from error

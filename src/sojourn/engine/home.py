@@ -67,7 +67,9 @@ def find_home(
     if output:
         storage = replace(storage, output=Storage(output=output).output)
     if not into and not folder.is_dir() and storage.output:
-        raise _refused(id, f"results belong in {folder}, which is not a folder on this computer")
+        raise _refused(
+            id, f"results belong in {folder}, but this folder does not exist on this computer"
+        )
     check_output(folder, storage.output)
     return Home(
         folder, storage.output or "", Filters(storage.exclude), said=storage.output is not None
@@ -89,8 +91,8 @@ def _believed(id: TaskId, described: Storage) -> Path:
     if described.output and not _is_below(folder, Path.cwd()):
         raise _refused(
             id,
-            "the task was not created on this computer, and only its store says that its results "
-            f"belong in {folder}, which is not below the current folder",
+            "the task was not created on this computer, and its store says to write results to "
+            f"{folder}, which is outside the current folder",
         )
     return folder
 

@@ -88,7 +88,7 @@ def _waiting_for(id: TaskId, fleet: Fleet, seconds: float) -> str:
     whose = "its" if len(names) == 1 else "their"
     return (
         f"Waiting for {who} to store {whose} work (up to {seconds / 60:.0f} min). "
-        f"Run `sojourn delete --force {id}` to end {'it' if len(names) == 1 else 'them'} now "
+        f"Run `sojourn delete --force {id}` to terminate {'it' if len(names) == 1 else 'them'} now "
         "and remove the task."
     )
 
@@ -98,11 +98,14 @@ def start(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     require(ctx, cloud, id)
     data = cloud.data(id)
     if not cloud.scaler(id).read(ctx):
-        raise NotFound(f"{id} cannot be started: {INCOMPLETE.reason}", hint=f"sojourn delete {id}")
+        raise NotFound(
+            f"Could not start {id}: {INCOMPLETE.reason}",
+            hint=f"Run `sojourn delete {id}` to delete it.",
+        )
     task = data.load(ctx)
     records = data.records(ctx, task.parallelism)
     if all(record.ended for record in records):
-        ctx.note("It has ended, and what has ended does not run again: create a new task")
+        ctx.note(f"{id} has ended and cannot be started again; create a new task")
         return
     with ctx.step("Starting machines"):
         ensure_started(ctx, cloud.scaler(id), data, task)
@@ -130,7 +133,9 @@ def stop_for_good(ctx: Context, cloud: Cloud, id: TaskId, force: bool) -> None:
     except Transient:
         if not force:
             raise
-        ctx.warn(f"Could not stop all machines within {_FORCE_WITHIN:.0f} seconds; ending them")
+        ctx.warn(
+            f"Could not stop all machines within {_FORCE_WITHIN:.0f} seconds; terminating them"
+        )
 
 
 def interrupt(
@@ -139,11 +144,12 @@ def interrupt(
     """Take machines away as a spot market does: that of one rank, or all; returns them."""
     require(ctx, cloud, id)
     if not cloud.features.interrupt:
-        raise InvalidInput("id", f"machines of the cloud {cloud.name} cannot be interrupted")
+        raise InvalidInput("id", f"the cloud {cloud.name} does not support interrupting machines")
     data = cloud.data(id)
     task = data.load(ctx)
     if rank is not None and not 0 <= rank < task.parallelism:
-        raise InvalidInput("rank", f"{rank} is not one of 0 to {task.parallelism - 1}")
+        limit = "at least 0" if rank < 0 else f"at most {task.parallelism - 1}"
+        raise InvalidInput("rank", f"must be {limit}, got {rank}")
     records = data.records(ctx, task.parallelism)
     fleet = cloud.scaler(id).fleet(ctx)
     alive = {machine.id for machine in fleet.machines} if fleet else set()
@@ -154,7 +160,8 @@ def interrupt(
     ]
     if not victims:
         raise NotFound(
-            "No machine is carrying out the script now", hint=f"See: sojourn status {id}"
+            "No machine is running the script",
+            hint=f"Run `sojourn status {id}` for details.",
         )
     for machine in victims:
         with ctx.step(f"Interrupting machine {machine}"):

@@ -51,7 +51,7 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     except NotFound as error:
         if not exists(ctx, cloud, id):
             raise NotFound(
-                f"There is no task {id}", hint="`sojourn list` shows all there are."
+                f"Task {id} not found", hint="Run `sojourn list` to see all tasks."
             ) from error
         return INCOMPLETE
     if fleet is None:
@@ -72,7 +72,7 @@ def overview(ctx: Context, cloud: Cloud, ids: Sequence[TaskId]) -> Iterator[tupl
         except NotFound:
             continue  # deleted meanwhile
         except SojournError as error:
-            yield id, Status(State.QUEUED, f"its state cannot be read: {error.message}", None, ())
+            yield id, Status(State.QUEUED, f"could not read its state: {error.message}", None, ())
 
 
 def logs(ctx: Context, cloud: Cloud, id: TaskId, part: LogPart = WHOLE) -> Iterator[LogLine]:
@@ -169,7 +169,7 @@ class _Follower:
             self._data.watch(ctx)
         except (AuthError, QuotaError) as error:
             if not self._warned:
-                ctx.warn(f"New lines are shown some seconds late: {error.message}")
+                ctx.warn(f"New log lines may appear a few seconds late: {error.message}")
             self._warned = True
 
     def _are_gone(self, ctx: Context, state: State) -> bool:

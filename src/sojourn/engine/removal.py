@@ -84,11 +84,11 @@ def _why_kept(
     found = unclaimed(ctx, data, home)
     if found:
         ctx.warn(
-            f"Keeping {id}: it left {found}, and no output folder was given. "
+            f"Keeping {id}: it left {found} but has no output folder. "
             f"Run `sojourn pull {id} --output .` to download everything, "
             f"or `sojourn delete --no-pull {id}` to discard it."
         )
-        return "it left files, and no output folder was given"
+        return "it left files but has no output folder"
     return ""
 
 
@@ -137,7 +137,7 @@ def _refuse_started(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     fleet = cloud.scaler(id).fleet(ctx)
     if fleet and fleet.wanted:
         raise Conflict(
-            f"{id} was started again while its results were downloaded; nothing was removed",
+            f"{id} was started again while its results were downloading; nothing was removed",
             hint=f"Run `sojourn delete {id}` to remove it anyway.",
         )
 
@@ -174,13 +174,13 @@ def _fetch(ctx: Context, cloud: Cloud, id: TaskId, home: Home, force: bool) -> N
 def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home) -> None:
     if home.output and lost_some(ctx, cloud, id):
         raise Conflict(
-            f"Some results of {id} could not be stored, so they are not home",
+            f"Some results of {id} could not be stored and were not downloaded",
             hint=f"Run `sojourn status {id}` to see where they are.",
         )
     found = unclaimed(ctx, cloud.data(id), home)
     if found:
         raise Conflict(
-            f"{id} left {found}, and no output folder was given",
+            f"{id} left {found} but has no output folder",
             hint=f"Run `sojourn pull {id} --output .` to download everything, "
             f"or `sojourn delete --no-pull {id}` to discard it.",
         )
@@ -195,7 +195,7 @@ def _without_results(ctx: Context, id: TaskId, error: SojournError | OSError, fo
                 f"Run `sojourn delete --force {id}` to remove it anyway."
             ).strip()
         raise error
-    ctx.warn(f"The results were not downloaded: {error}")
+    ctx.warn(f"Could not download the results: {error}")
 
 
 def _tell_of_lost(ctx: Context, data: Data) -> None:

@@ -51,7 +51,7 @@ def bring(ctx: Context, data: Data, id: TaskId, home: Home) -> list[str]:
     with ctx.step("Downloading results"), _writing_home(id, home.folder):
         written = data.pull(ctx, home.output, home.folder, home.filters, ledger.pulled_path(id))
     if not written and not data.holds(ctx, home.output):
-        ctx.warn(f"The output folder {home.output!r} is empty: there is nothing to download")
+        ctx.warn(f"The output folder {home.output!r} is empty: nothing to download")
     return written
 
 

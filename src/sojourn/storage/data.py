@@ -63,8 +63,8 @@ class StoreData:
         self._at(ctx).put(self._mark, b"")
         if not self._at(ctx).put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
             raise Conflict(
-                "A task of this id exists already, and it is another one",
-                hint="Delete it first, or choose another name.",
+                "a different task with this name already exists",
+                hint="Delete it first or choose another name.",
             )
         # Last, so that another task keeps its own; a repeat brings the newest values.
         self._at(ctx).put(layout.ENVIRONMENT, json.dumps(environment).encode())
@@ -94,10 +94,11 @@ class StoreData:
             if lost:
                 raise InvalidInput(
                     "storage.workdir",
-                    f"{workdir / path} could not be uploaded: {reason}. "
-                    "Make it readable and quiet, or add it to storage.exclude",
+                    f"could not upload {workdir / path}: {reason}. "
+                    "Make sure it is readable and not being written, "
+                    "or add it to storage.exclude",
                 )
-            ctx.warn(f"{path} is not uploaded: {reason}")
+            ctx.warn(f"Not uploading {path}: {reason}")
 
         if not workdir.is_dir():
             raise InvalidInput("storage.workdir", f"{workdir} is not a folder")
@@ -205,7 +206,7 @@ def load_task(store: Store) -> Task:
     written, task = read_json(store, layout.TASK, lambda data: (data["format"], data["task"]))
     if written != _FORMAT:
         raise Conflict(
-            f"The task was written in format {written}, and this version reads {_FORMAT}",
+            f"Unsupported task format {written}: this version of sojourn supports {_FORMAT}",
             hint="Use the version of sojourn that created it, or a newer one.",
         )
     return Task.from_dict(task)

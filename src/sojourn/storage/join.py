@@ -55,7 +55,8 @@ class Joined:
                     renamed[entry.path] = name
                 self.entries[name] = entry._replace(path=name)
                 ctx.warn(
-                    f"Ranks wrote different contents to {path}: that of rank {rank} is in {name}"
+                    f"Ranks wrote different contents to {path}; "
+                    f"kept the version of rank {rank} as {name}"
                 )
 
     def _is_result(self, path: str) -> bool:

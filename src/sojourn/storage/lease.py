@@ -109,7 +109,7 @@ class Leases:
         if _read_mark(self._store, last)[0] in self._dead:
             why = "the machine was lost"
         elif self._silence(last.item) > self._ttl:
-            why = "the machine fell silent"
+            why = "the machine stopped responding"
         else:
             return False
         return self.report(Report(rank, attempt, Outcome.LOST, why, ended=utc_now()))
@@ -190,7 +190,7 @@ def _read_mark(store: Store, named: _Named) -> tuple[str, Activity | None]:
 def _read_small(store: Store, item: ObjectInfo, parse: Callable[[Any], _Parsed]) -> _Parsed:
     if item.size > _LARGEST:
         raise IntegrityError(
-            f"{item.path} in the store is {item.size} bytes long, far more than Sojourn writes",
+            f"{item.path} in the store is damaged: too large ({item.size:,} bytes)",
             hint="Run `sojourn delete --force` to remove the task.",
         )
     return read_json(store, item.path, parse)

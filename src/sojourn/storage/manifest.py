@@ -153,9 +153,9 @@ def decode(data: bytes | memoryview) -> Manifest:
     try:
         return _decode(data)
     except _UNREADABLE as error:
-        raise _refused(f"it cannot be read ({error})") from error
+        raise _refused(f"could not decode it ({error})") from error
     except MemoryError as error:
-        raise _refused("it takes more memory than there is") from error
+        raise _refused("not enough memory to read it") from error
 
 
 def _decode(data: bytes | memoryview) -> Manifest:
@@ -163,7 +163,7 @@ def _decode(data: bytes | memoryview) -> Manifest:
     table = [(str(path), int(size)) for path, size in tail["objects"]]
     for path, _ in table:
         if not _OBJECT.fullmatch(path):
-            raise _refused(f"it names an object outside of the task: {path!r}")
+            raise _refused(f"it refers to an object outside the task: {path!r}")
     entries: dict[str, Entry] = {}
     # Decompressed once more, for that is quick: to keep all lines until the table comes would
     # take memory, and of a manifest that means harm any amount of it.
@@ -186,7 +186,7 @@ def _rows(data: bytes | memoryview) -> Iterator[Any]:
             lines = group[start : start + _PARSED_AT_ONCE]
             rows: list[Any] = json.loads(b"[%b]" % b",".join(lines))
             if len(rows) != len(lines):
-                raise _refused("it has a line that is no entry")
+                raise _refused("it has an invalid entry")
             yield from islice(rows, skipped, None)
             skipped = 0
 
@@ -227,7 +227,8 @@ def _tail(data: bytes | memoryview) -> dict[str, Any]:
     head = json.loads(next(lines, "null"))
     if head["format"] != _FORMAT:
         raise IntegrityError(
-            f"The snapshot has format {head['format']}, and this version reads {_FORMAT}",
+            f"Unsupported snapshot format {head['format']}: "
+            f"this version of sojourn supports {_FORMAT}",
             hint="Use the version of sojourn that wrote it, or a newer one.",
         )
     rows = 0
@@ -237,11 +238,11 @@ def _tail(data: bytes | memoryview) -> dict[str, Any]:
             tail = json.loads(line)
             break
         if not line.startswith(b"["):
-            raise _refused("it has a line that is no entry")
+            raise _refused("it has an invalid entry")
         rows += 1
     # What follows the tail is looked at as well: the checksum is at the very end.
     if tail is None or tail["entries"] != rows or next(lines, None) is not None:
-        raise _refused("it is cut off")
+        raise _refused("it is truncated")
     return tail
 
 
@@ -261,9 +262,9 @@ def _groups_of(data: bytes | memoryview) -> Iterator[list[bytes]]:
             yield lines
             rest = bytearray(last)
         if len(rest) > longest:
-            raise _refused("it has a line that is too long")
+            raise _refused("it has an overlong line")
     if rest:
-        raise _refused("it is cut off")
+        raise _refused("it is truncated")
 
 
 def _decompressed(data: bytes | memoryview) -> Iterator[bytes]:
@@ -276,16 +277,16 @@ def _decompressed(data: bytes | memoryview) -> Iterator[bytes]:
             piece = unpacker.unconsumed_tail  # if this is empty, more text may come all the same
             left -= len(text)
             if left < 0:
-                raise _refused("it is larger than any snapshot")
+                raise _refused("it is too large")
             yield text
     if not unpacker.eof or unpacker.unused_data:
-        raise _refused("it is cut off")
+        raise _refused("it is truncated")
 
 
 def _refuse_crowded(line: bytes) -> None:
     """A long line of nothing but empty lists would take thirty times its size in memory."""
     if len(line) > _PIECE and (line.count(b"[") + line.count(b"{")) * _CROWDED > len(line):
-        raise _refused("it has a line that is full of nothing")
+        raise _refused("it has a line with too many empty values")
 
 
 def _entry(row: list[Any], table: list[tuple[str, int]]) -> Entry:
@@ -308,13 +309,13 @@ def _part(part: list[Any], table: list[tuple[str, int]]) -> Part:
     digest = part[3]
     if number == -1:
         if digest or offset or length <= 0:
-            raise _refused("a hole in it has no length")
+            raise _refused("it has an invalid hole")
         return _hole(length)
     path, size = table[number]
     if number < 0 or offset < 0 or length <= 0 or offset + length > size:
-        raise _refused(f"it reads outside of {path}")
+        raise _refused(f"it refers to bytes outside {path}")
     if not _DIGEST.fullmatch(digest):
-        raise _refused("a part of it has no digest")
+        raise _refused("it has an invalid digest")
     return Part(path, offset, length, digest)
 
 
@@ -326,23 +327,23 @@ def _hole(length: int) -> Part:
 def _check(entry: Entry, entries: dict[str, Entry]) -> None:
     path = entry.path
     if not path or _BAD_PATH.search(path) or not _is_name(path):
-        raise _refused(f"it has a path that leads elsewhere: {path!r}")
+        raise _refused(f"it has an invalid path: {path!r}")
     if path in entries:
-        raise _refused(f"it has {path!r} twice")
+        raise _refused(f"it has a duplicate path: {path!r}")
     parent = posixpath.dirname(path)
     if parent and (parent not in entries or entries[parent].kind != FOLDER):
-        raise _refused(f"{path!r} is in something that is not a folder")
+        raise _refused(f"the parent of {path!r} is not a folder")
     if entry.kind == LINK:
         if not safe_target(path, entry.target) or not _is_name(entry.target):
-            raise _refused(f"the symlink {path!r} leads outside, to {entry.target!r}")
+            raise _refused(f"the symlink {path!r} points outside, to {entry.target!r}")
     elif entry.kind not in (FILE, FOLDER):
-        raise _refused(f"{path!r} is of an unknown kind")
+        raise _refused(f"{path!r} has an unknown type")
     if entry.size != sum(part.length for part in entry.parts):
         raise _refused(f"the parts of {path!r} do not add up to its size")
     if entry.kind != FILE and entry.parts:
-        raise _refused(f"{path!r} has a content, and is not a file")
+        raise _refused(f"{path!r} has contents but is not a file")
     if max(entry.size, abs(entry.mtime)) > _MOST:
-        raise _refused(f"the size or the time of {path!r} is impossible")
+        raise _refused(f"{path!r} has an invalid size or time")
 
 
 def _is_name(path: str) -> bool:
@@ -366,6 +367,6 @@ def safe_target(path: str, target: str) -> bool:
 
 def _refused(why: str) -> IntegrityError:
     return IntegrityError(
-        f"A snapshot in the store was refused: {why}",
-        hint="Nothing was written from it. The store was damaged or changed by something else.",
+        f"Could not use a snapshot in the store: {why}",
+        hint="Nothing was restored from it. The store is damaged, or another program changed it.",
     )

@@ -74,12 +74,12 @@ def pull(
     if newest_ones and newest_ones[0] == newest_ones[-1]:
         # No fallback to a snapshot before: whoever deletes would lose what is whole of this one.
         raise IntegrityError(
-            f"{missing}, and the results need it",
-            hint="Pull other parts of the workdir (--output) to bring home what does not need it.",
+            f"{missing}, but the results need it",
+            hint="Use --output to download other parts of the workdir.",
         )
     raise Transient(
-        "The results changed too fast to be read as a whole",
-        hint="Try again, or after the script has ended.",
+        "The results kept changing while they were being read",
+        hint="Try again, or wait until the script has ended.",
     )
 
 
@@ -98,8 +98,8 @@ def _pushed(store: Store, ctx: Context | None = None) -> Manifest | None:
     except (IntegrityError, NotFound) as error:
         if ctx:
             ctx.warn(
-                f"{error.message}. So what was uploaded cannot be told from results: "
-                "all of it comes, and local files that differ are kept beside"
+                f"{error.message}. Cannot tell results from uploaded files: "
+                "downloading everything, and keeping local files that differ as NAME.local"
             )
         return None
     return found[1] if found else Manifest()

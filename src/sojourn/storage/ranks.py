@@ -38,11 +38,13 @@ def newest_of_rank(store: Store, rank: int, ctx: Context | None = None) -> Manif
                     damage = damage or error
                     continue
                 if damage and ctx:
-                    ctx.warn(f"Rank {rank}: {damage.message}. The one before it comes home instead")
+                    ctx.warn(f"Rank {rank}: {damage.message}. Using an earlier snapshot instead")
                 return manifest
         except NotFound:
             continue  # swept meanwhile: there is a newer one
         if damage:
             raise damage
         return None
-    raise Transient(f"The snapshots of rank {rank} changed too fast to be read", hint="Try again.")
+    raise Transient(
+        f"The snapshots of rank {rank} kept changing while they were being read", hint="Try again."
+    )

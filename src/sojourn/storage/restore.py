@@ -219,7 +219,8 @@ class Restorer:
             info = os.lstat(target)
             if not stat.S_ISDIR(info.st_mode):
                 raise Conflict(
-                    f"{target} is in the way: a folder has to be there",
+                    f"Could not create folder {target}: "
+                    "a file or symlink with this name already exists",
                     hint="Move it elsewhere and try again.",
                 ) from None
             if info.st_mode & 0o700 != 0o700:
@@ -253,8 +254,8 @@ def check_digest(part: Part, content: bytes | memoryview) -> None:
 
 def _damaged(part: Part) -> IntegrityError:
     return IntegrityError(
-        f"{part.object} in the store is damaged: it is not what was written",
-        hint="Nothing was restored from it. Pull again to rule out a passing fault.",
+        f"{part.object} in the store is damaged: its checksum does not match",
+        hint="Nothing was restored from it. Try again in case the fault was temporary.",
     )
 
 
@@ -308,6 +309,6 @@ class explained:  # noqa: N801 -- a class, for it is entered for every file, and
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return
         raise QuotaError(
-            f"The disk has no room for {self._path}: {os.strerror(error.errno)}",
-            hint="Free some space and try again; what is complete is not fetched twice.",
+            f"Could not write {self._path}: {os.strerror(error.errno)}",
+            hint="Free some disk space and try again; complete files are not downloaded again.",
         ) from error

@@ -64,7 +64,7 @@ def _scan_folder(
     except OSError as error:
         gone = isinstance(error, FileNotFoundError | NotADirectoryError)
         if not folder or not gone:  # else it was removed since its parent was listed
-            skipped(folder or ".", f"the folder cannot be read ({error.strerror})", lost=True)
+            skipped(folder or ".", f"could not read the folder ({error.strerror})", lost=True)
         return []
     for item in items:
         path = prefix + item.name
@@ -76,15 +76,15 @@ def _scan_folder(
         except FileNotFoundError:
             continue  # removed since it was listed
         except OSError as error:
-            skipped(path, f"it cannot be looked at ({error.strerror})", lost=True)
+            skipped(path, f"could not read its attributes ({error.strerror})", lost=True)
             continue
         if ignore and ignore(path, folder=stat.S_ISDIR(info.st_mode)):
             continue
         entry = entry_of(path, info, target)
         if entry is None:
-            skipped(path, "it is neither a file, a folder nor a symlink")
+            skipped(path, "it is not a file, folder or symlink")
         elif entry.kind == LINK and not safe_target(path, target):
-            skipped(path, f"the symlink leads outside of the folder, to {target}")
+            skipped(path, f"the symlink points outside the folder, to {target}")
         else:
             found.append(entry)
             if stripped and info.st_mode & _SPECIAL and entry.kind == FILE:

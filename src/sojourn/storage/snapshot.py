@@ -49,7 +49,9 @@ def newest(store: Store, line: str) -> tuple[int, Manifest] | None:
             return layout.numbers(found[-1].path)[-1], decode(store.get(found[-1].path))
         except NotFound:
             continue  # swept meanwhile: there is a newer one
-    raise Transient(f"The snapshots of {line} changed too fast to be read", hint="Try again.")
+    raise Transient(
+        f"The snapshots of {line} kept changing while they were being read", hint="Try again."
+    )
 
 
 class SnapshotWriter:
@@ -215,13 +217,13 @@ class SnapshotWriter:
         entries.update(readings.entries)
         for path in readings.vanished:
             del entries[path]
-        missing = dict.fromkeys(readings.restless, "it kept changing while it was read")
-        missing |= {path: f"it cannot be read ({why})" for path, why in readings.unreadable.items()}
+        missing = dict.fromkeys(readings.restless, "it kept changing while being read")
+        missing |= {path: f"could not read it ({why})" for path, why in readings.unreadable.items()}
         for path, why in missing.items():
             last = self._last.entries.get(path)
             if last is not None and last.kind == FILE:
                 entries[path] = last
-                skipped(path, f"{why}; the snapshot keeps what it was before", lost=True)
+                skipped(path, f"{why}; the snapshot keeps its previous version", lost=True)
             else:
                 del entries[path]
                 skipped(path, why, lost=True)
@@ -249,8 +251,8 @@ class SnapshotWriter:
         self._pending = None
         if not won:
             raise Conflict(
-                f"Somebody else wrote snapshot {number} of {self._line}",
-                hint="Only one writer may store a folder at a time; try again.",
+                f"Another writer stored snapshot {number} of {self._line}",
+                hint="Only one writer can store a folder at a time; try again.",
             )
         self._last = manifest
         self._begun = True

@@ -137,7 +137,7 @@ def read_json(store: Store, path: str, parse: Callable[[Any], _Parsed]) -> _Pars
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise IntegrityError(
             f"{path} in the store is damaged: {error}",
-            hint="`sojourn delete --force` removes the task, and what it stored with it.",
+            hint="Run `sojourn delete --force` to remove the task and its stored data.",
         ) from error
 
 
@@ -146,7 +146,7 @@ def open_store(address: StoreAddress) -> Store:
     if address.url.startswith("file://"):
         folder = Path(address.url.removeprefix("file://"))
         if not folder.is_dir():
-            raise NotFound(f"There is no store: {folder} is not a folder")
+            raise NotFound(f"Store not found: {folder} is not a folder")
         return ObstoreStore(LocalStore(folder), folder=folder)
     return ObstoreStore(
         _opened(address, {"timeout": _REQUEST_TIMEOUT}, _RETRY_FOR),
@@ -225,7 +225,7 @@ class ObstoreStore:
                 # makes no difference: nobody has won yet.
                 time.sleep(wait)
         raise Transient(
-            f"Others write and delete {path} in the store all the time",
+            f"{path} in the store kept changing",
             hint="Try again.",
         )
 
@@ -254,7 +254,7 @@ class ObstoreStore:
         """Who puts this; the patient one is opened when it is first needed."""
         if self._folder is not None and not self._folder.is_dir():
             # Writing would make it anew: who follows a task that is deleted would bring it back.
-            raise NotFound(f"There is no store any more: {self._folder} is not a folder")
+            raise NotFound(f"Store no longer exists: {self._folder} is not a folder")
         if len(data) <= _LARGE or self._open_patient is None:
             return self._backend
         with self._opening:
@@ -366,27 +366,27 @@ def _ours(path: str, error: Exception) -> SojournError:
         or status == "404"
         or "Not a directory" in text  # of a folder: below an object there is nothing
     ):
-        return NotFound(f"{path or 'It'} is not in the store")
+        return NotFound(f"{path or 'Object'} not found in the store")
     if isinstance(
         error, PermissionDeniedError | PermissionError | UnauthenticatedError
     ) or status in ("401", "403"):
         return AuthError(
-            f"The store refused access to {path}: {_first_line(error)}",
-            hint="Check the credentials and what they may do with this store.",
+            f"The store denied access to {path}: {_first_line(error)}",
+            hint="Check the credentials and their permissions for this store.",
         )
     if status == "416" or _OUTSIDE.search(text):
         return IntegrityError(
-            f"{path} in the store is damaged: it is shorter than what was written",
+            f"{path} in the store is damaged: it is truncated",
             hint="Nothing was restored from it.",
         )
     if "No space left" in text or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
         return QuotaError(
-            f"No space is left in the store for {path}",
-            hint="Free some space on that disk, or choose another one for the store.",
+            f"No space left in the store for {path}",
+            hint="Free some disk space, or choose another disk for the store.",
         )
     return Transient(
-        f"The store did not do its work on {path}: {_first_line(error)}",
-        hint="Check that the store can be reached, then try again.",
+        f"Could not access {path} in the store: {_first_line(error)}",
+        hint="Check that the store is reachable and try again.",
     )
 
 

@@ -42,7 +42,7 @@ def decode_task(
     storage = _storage(data.get("storage", {}), found)
     values = _fields({k: v for k, v in data.items() if k != "storage"}, Task, "", found)
     if "script" not in data:
-        found.append(Problem("script", "is required"))
+        found.append(Problem("script", "required"))
     values.setdefault("script", _SOME_SCRIPT)
     task = _made(Task, values, found)
     seen = {problem.path for problem in problems}
@@ -95,10 +95,10 @@ def _made(kind: type[T], values: dict[str, Any], problems: list[Problem]) -> T |
 
 _WORDS = {
     "array": "a list",
-    "bool": "true or false",
+    "bool": "a boolean",
     "float": "a number",
     "int": "a whole number",
-    "null": "empty",
+    "null": "null",
     "object": "a map",
     "str": "a string",
 }
@@ -109,8 +109,8 @@ def _problem(message: str, path: str) -> Problem:
     if not wrong:
         return Problem(path, message)
     expected = _named(wrong[1])
-    got = "one with a fraction" if wrong.group(1, 2) == ("int", "float") else _named(wrong[2])
-    return Problem(path + (wrong[3] or ""), f"must be {expected}, not {got}")
+    got = "a fraction" if wrong.group(1, 2) == ("int", "float") else _named(wrong[2])
+    return Problem(path + (wrong[3] or ""), f"must be {expected}, got {got}")
 
 
 def _named(kind: str) -> str:

@@ -32,7 +32,7 @@ _LINE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BLANK = re.compile(r"[^\S\n]*(?:\#[^\n]*)?(?:\n|\Z)")
-_MALFORMED = "must be NAME=VALUE; a value that starts with a quote must end with the same one"
+_MALFORMED = "must be NAME=VALUE; a quoted value must end with the same quote"
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 

@@ -45,14 +45,14 @@ def read_hcl(path: Path) -> dict[str, Task]:
         source = Source(str(path), f"{_KIND}.{label}", reader.lines)
         try:
             if label in tasks:
-                raise source.refusal([Problem("", "there are two blocks of this name")])
+                raise source.refusal([Problem("", "duplicate block name")])
             tasks[label] = decode_task(data, source, path.parent, reader.problems)
         except InvalidInput as error:
             problems += error.problems
     if problems:
         raise refusal(problems)
     if not tasks:
-        raise InvalidInput(str(path), f'has no task: no `resource "{_KIND}" "name" {{ ... }}`')
+        raise InvalidInput(str(path), f'no task found; add `resource "{_KIND}" "name" {{ ... }}`')
     return tasks
 
 
@@ -63,7 +63,7 @@ def _blocks(path: Path) -> Iterator[tuple[HCLTree, str]]:
             if len(labels) != 2:
                 raise InvalidInput(
                     f"{path}:{item.meta.line}",
-                    f'an {_KIND} needs a name: resource "{_KIND}" "name"',
+                    f'name required: `resource "{_KIND}" "name"`',
                 )
             yield item, labels[1]
 
@@ -74,7 +74,7 @@ def _parse(path: Path) -> HCLTree:
         [body] = parts(hcl2.parses_to_tree(source))
     except UnexpectedInput as error:
         line = source.count("\n") + 1 if error.line < 1 else error.line
-        raise InvalidInput(f"{path}:{line}", "this is not valid HCL") from error
+        raise InvalidInput(f"{path}:{line}", "invalid HCL") from error
     return body
 
 
@@ -112,7 +112,7 @@ class _Reader:
         refused = {problem.path for problem in self.problems}
         for name in _REQUIRED:
             if name not in data and name not in refused:
-                self._refuse(name, "is required")
+                self._refuse(name, "required")
         return data
 
     def _fields(self, body: HCLTree, kind: type, prefix: str) -> dict[str, Any]:
@@ -123,9 +123,11 @@ class _Reader:
             path = prefix + name
             self.lines[path] = item.meta.line
             if name in seen:
-                self._refuse(path, "is given more than once")
+                self._refuse(path, "specified more than once")
             elif name in _ONLY_TERRAFORM:
-                self._refuse(path, "belongs to Terraform; remove it, or use `terraform apply`")
+                self._refuse(
+                    path, "only supported by Terraform; remove it or use `terraform apply`"
+                )
             elif name not in KINDS[kind]:
                 if (item.data, path) != ("block", "timeouts"):
                     self.problems.append(unknown(path, FIELDS))

@@ -25,7 +25,7 @@ class NotLiteral(Exception):
     """An expression that only Terraform can work out, or that is wrong; says which and why."""
 
 
-_ONLY_TERRAFORM = "only Terraform can work out {}: write the value itself, or use `terraform apply`"
+_ONLY_TERRAFORM = "only Terraform can evaluate {}; use a literal value or `terraform apply`"
 
 
 def evaluate(node: HCLTree, folder: Path) -> Any:
@@ -167,7 +167,7 @@ def _template(literal: str) -> str:
             return match[0][1:]
         raise NotLiteral(
             _ONLY_TERRAFORM.format(f"`{match[0]}`")
-            + f" (for a literal {match[0][:2]} write {match[0][0]}{match[0][:2]})"
+            + f" (for a literal {match[0][:2]}, write {match[0][0]}{match[0][:2]})"
         )
 
     return _MARKS.sub(replaced, literal)
@@ -179,16 +179,16 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 
 def _unescape(literal: str) -> str:
     if re.search(r'(?<!\\)(?:\\\\)*"', literal):
-        raise NotLiteral("a quote follows a `${` that has no `}`; use a heredoc (<<-END)")
+        raise NotLiteral("unclosed `${` before a quote; use a heredoc (<<-END)")
     if "\n" in literal:
-        raise NotLiteral("a text in quotes cannot go over several lines; use a heredoc (<<-END)")
+        raise NotLiteral("a quoted string cannot span multiple lines; use a heredoc (<<-END)")
 
     def replaced(match: re.Match[str]) -> str:
         code = int(match[1] or match[2] or "0", 16)
         if code and code <= sys.maxunicode and not 0xD800 <= code < 0xE000:
             return chr(code)
         if match[3] not in _ESCAPED:
-            raise NotLiteral(f"{match[0]} is not an escape of HCL; a backslash is written \\\\")
+            raise NotLiteral(f"invalid escape sequence {match[0]}; write a backslash as \\\\")
         return _ESCAPED[match[3]]
 
     return _ESCAPE.sub(replaced, _template(literal))
@@ -199,7 +199,7 @@ def _heredoc(source: str, *, trim: bool) -> str:
     marker = first.lstrip("<-").strip()
     body = lines[: next(i for i, line in enumerate(lines) if line.strip() == marker)]
     if len(body) < len(lines) - 1:
-        raise NotLiteral(f"there are blanks after the {marker} that ends the text; remove them")
+        raise NotLiteral(f"unexpected whitespace after the closing {marker}; remove it")
     if trim:
         body = _outdented(body)
     return _template("".join(body))

@@ -63,7 +63,7 @@ def read_text(path: Path) -> str:
     try:
         return decoded(path.read_bytes(), str(path))
     except OSError as error:
-        raise InvalidInput(str(path), f"cannot be read: {error.strerror}") from error
+        raise InvalidInput(str(path), f"could not read file: {error.strerror}") from error
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -71,7 +71,7 @@ def decoded(data: bytes, name: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInput(name, "is not a text in UTF-8") from error
+        raise InvalidInput(name, "not valid UTF-8") from error
 
 
 _HABITS = {

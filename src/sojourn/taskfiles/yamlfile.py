@@ -46,7 +46,7 @@ class _Reader:
             root = self._loader.get_single_node()
             if not isinstance(root, yaml.MappingNode):
                 raise InvalidInput(
-                    str(self._path), "must be a map of a task's fields, such as `script: ...`"
+                    str(self._path), "must be a map of task fields, such as `script: ...`"
                 )
             self._prepare(root)
             data: dict[str, Any] = self._loader.construct_document(root)
@@ -65,13 +65,13 @@ class _Reader:
         mark = error and (error.problem_mark or error.context_mark)
         lines = {"": mark.line + 1} if mark else {}
         found = Source(str(self._path), "", self.lines).located(self.problems)
-        last = Problem("", f"this is not valid YAML: {said}")
+        last = Problem("", f"invalid YAML: {said}")
         return refusal([*found, *Source(str(self._path), "", lines).located([last])])
 
     def _script(self, script: dict[str, Any]) -> str:
         name = script.get("file")
         if set(script) != {"file"} or not isinstance(name, str):
-            self._refuse("script", "must be a string, or `file:` with the name of a file")
+            self._refuse("script", "must be a string or `file: PATH`")
             return ""
         try:
             return read_text(self._path.parent / name)
@@ -86,7 +86,7 @@ class _Reader:
         for key, value in list(node.value):
             if not isinstance(key, yaml.ScalarNode):
                 self.lines[f"{prefix}-"] = key.start_mark.line + 1
-                self._refuse(f"{prefix}-", "a name must be a string")
+                self._refuse(f"{prefix}-", "names must be strings")
                 node.value.remove((key, value))
                 continue
             key.tag = _TAG + "str"
@@ -101,7 +101,7 @@ class _Reader:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
-                self._refuse(prefix + name, "is given more than once")
+                self._refuse(prefix + name, "specified more than once")
 
     def _take_text(
         self, value: yaml.Node, path: str, node: yaml.MappingNode, key: yaml.Node
@@ -111,7 +111,7 @@ class _Reader:
             node.value.remove((key, value))
             return
         if value.tag == _TAG + "bool":
-            self._refuse(path, f"put it in quotes to say which text is meant: '{value.value}'")
+            self._refuse(path, f"must be a string; put it in quotes: '{value.value}'")
         if value.tag == _TAG + "null":
             value.value = ""
         value.tag = _TAG + "str"

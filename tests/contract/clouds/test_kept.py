@@ -25,7 +25,7 @@ def _unsaid(lab: Lab, output: str | None = None) -> sojourn.Storage:
 def test_files_of_a_task_without_an_output_are_not_deleted(lab: Lab) -> None:
     result = lab.run(_MODEL, storage=_unsaid(lab))
     assert result.status is sojourn.State.SUCCEEDED
-    assert result.kept == "it left files, and no output folder was given"
+    assert result.kept == "it left files but has no output folder"
     told = _warnings(lab)
     assert "results/model.pt (8 B)" in told
     assert f"sojourn pull {result.id} --output ." in told
@@ -33,7 +33,7 @@ def test_files_of_a_task_without_an_output_are_not_deleted(lab: Lab) -> None:
     assert "\n" not in told
     handle = sojourn.get(result.id)
     assert [handle.id for handle, _ in sojourn.gc()] == []
-    with pytest.raises(Conflict, match="no output folder was given"):
+    with pytest.raises(Conflict, match="but has no output folder"):
         handle.delete()
     assert handle.pull() == []
     assert handle.pull(output=".") == ["results/model.pt"]
@@ -65,11 +65,11 @@ def test_an_output_that_is_blank_on_purpose_discards_what_is_left(lab: Lab) -> N
 def test_files_are_discarded_only_if_somebody_says_so(lab: Lab) -> None:
     handle = lab.create(_MODEL, storage=_unsaid(lab))
     handle.wait()
-    with pytest.raises(Conflict, match="no output folder was given"):
+    with pytest.raises(Conflict, match="but has no output folder"):
         handle.delete()
     assert handle.exists()
     handle.delete(force=True)
-    assert "The results were not downloaded" in _warnings(lab)
+    assert "Could not download the results" in _warnings(lab)
     assert not handle.exists()
 
 

@@ -82,7 +82,7 @@ def test_who_breaks_off_after_another_joined_leaves_the_task_to_it(lab: Lab) -> 
             ctx.cancel()
 
     ctx = Context(on_event)
-    with pytest.raises(Cancelled, match="Others may be creating it as well") as caught:
+    with pytest.raises(Cancelled, match="Another command may be creating the same task") as caught:
         sojourn.create(lab.task(WAITING, name="both"), ctx=ctx)
     assert "nothing was left" not in str(caught.value)
     [handle] = joined
@@ -96,7 +96,7 @@ def test_what_is_deleted_while_it_is_created_is_gone_and_its_creator_is_told(lab
         if isinstance(event, StepStarted) and event.step == "Uploading workdir":
             sojourn.get("short-lived").delete()
 
-    with pytest.raises(Conflict, match="was deleted while it was created"):
+    with pytest.raises(Conflict, match="was deleted during its creation"):
         sojourn.create(lab.task(WAITING, name="short-lived"), on_event=on_event)
     assert sojourn.list_tasks() == []
 
@@ -118,7 +118,7 @@ class _Stuck(Faults):
 
 
 def test_what_a_failed_creation_could_not_remove_is_found_again(lab: Lab) -> None:
-    with failing(_Stuck()), pytest.raises(Transient, match="Left behind") as caught:
+    with failing(_Stuck()), pytest.raises(Transient, match="Could not remove") as caught:
         lab.create(WAITING, name="stuck")
     [left] = sojourn.list_tasks()
     assert f"sojourn delete {left.id}" in caught.value.hint

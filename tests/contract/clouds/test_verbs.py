@@ -221,7 +221,7 @@ def test_force_does_not_wait_for_machines(lab: Lab, monkeypatch: pytest.MonkeyPa
     until(lambda: "up" in log_of(handle))
     handle.delete(fetch=False, force=True)
     told = [event.message for event in lab.events if isinstance(event, Warned)]
-    assert any("ending them" in text for text in told)
+    assert any("terminating them" in text for text in told)
     assert not handle.exists()
 
 
@@ -266,7 +266,7 @@ def test_tasks_are_found_from_any_shell(lab: Lab) -> None:
 
 def test_a_shortened_id_must_be_unique(lab: Lab) -> None:
     one, two = lab.create("true", name="pair-a"), lab.create("true", name="pair-b")
-    with pytest.raises(InvalidInput, match="could be any of"):
+    with pytest.raises(InvalidInput, match="matches multiple tasks"):
         sojourn.get("pair")
     assert sojourn.get("pair-a").id == one.id
     one.delete()

@@ -28,7 +28,7 @@ def test_what_a_broken_off_download_left_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _pip(monkeypatch, 1)
-    with pytest.raises(Transient, match="could not be fetched by pip: killed"):
+    with pytest.raises(Transient, match=r"pip could not download the wheels for .*: killed"):
         bundle.fetch("312", "x86_64", tmp_path)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     _pip(monkeypatch, 0)

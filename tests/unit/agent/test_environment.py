@@ -57,7 +57,7 @@ def test_the_user_may_set_what_is_inherited(world: World) -> None:
 def test_too_large_an_environment(world: World) -> None:
     report = world.run("true", environment={f"LARGE_{n}": "x" * 100_000 for n in range(64)})
     assert report.outcome is Outcome.FAILED
-    assert report.reason == "the script cannot be run: its arguments and environment are too large"
+    assert report.reason == "could not run the script: its arguments and environment are too large"
 
 
 def test_secrets_stay_in_the_environment(world: World) -> None:

@@ -63,7 +63,7 @@ def test_timeout(world: World) -> None:
     assert world.agent().wait() == 0
     (report,) = world.reports()
     assert (report.outcome, report.exit_code) == (Outcome.TIMED_OUT, 7)
-    assert report.reason == "it did not end within its timeout of 1 seconds"
+    assert report.reason == "exceeded the timeout of 1 seconds"
     assert world.printed() == "ended\n"
 
 
@@ -83,7 +83,7 @@ def test_timeout_while_the_workdir_is_restored(world: World) -> None:
     assert world.agent().wait() == 0
     (report,) = world.reports()
     assert report.outcome is Outcome.TIMED_OUT
-    assert report.reason == "it did not end within its timeout of 1 seconds"
+    assert report.reason == "exceeded the timeout of 1 seconds"
 
 
 def _slow(folder: Path) -> Path:
@@ -147,9 +147,9 @@ def test_orphans_are_reaped_while_the_script_runs(world: World) -> None:
 @pytest.mark.parametrize(
     ("script", "code", "reason"),
     [
-        ("#!/no/such/shell\ntrue\n", 127, "/no/such/shell, which its first line names, is not on"),
-        ("#!\ntrue\n", 126, "the script cannot be run: "),
-        ("#!/etc/passwd\n", 126, "the script cannot be run: "),
+        ("#!/no/such/shell\ntrue\n", 127, "/no/such/shell, from its first line, not found"),
+        ("#!\ntrue\n", 126, "could not run the script: "),
+        ("#!/etc/passwd\n", 126, "could not run the script: "),
     ],
 )
 def test_scripts_that_cannot_start(world: World, script: str, code: int, reason: str) -> None:

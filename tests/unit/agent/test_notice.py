@@ -35,7 +35,7 @@ def test_a_notice_is_not_an_end(world: World, number: int) -> None:
     assert agent.wait() == 75
     (report,) = world.reports()
     assert (report.outcome, report.exit_code) == (Outcome.PREEMPTED, None)
-    assert report.reason == "the machine was told to go"
+    assert report.reason == "the machine was interrupted"
     assert world.files()["file"] == b"told\n"
 
 
@@ -120,7 +120,7 @@ def test_a_machine_that_is_only_silent_is_given_time(world: World) -> None:
     assert agent.wait() == 0
     reports = world.reports()
     assert [(report.attempt, report.outcome, report.reason) for report in reports] == [
-        (1, Outcome.LOST, "the machine fell silent"),
+        (1, Outcome.LOST, "the machine stopped responding"),
         (2, Outcome.SUCCEEDED, ""),
     ]
 
@@ -144,7 +144,7 @@ def test_the_lifeline(world: World) -> None:
     assert agent.wait() == 75
     (report,) = world.reports()
     assert report.outcome is Outcome.PREEMPTED
-    assert report.reason == "the machine's supervisor is gone"
+    assert report.reason == "the machine's supervisor exited"
     assert world.files()["file"] == b"told\n"
 
 

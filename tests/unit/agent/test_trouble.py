@@ -91,7 +91,7 @@ def test_a_store_out_of_reach_at_the_beginning(world: World) -> None:
     with _away(world):
         agent = world.agent()
         assert agent.wait() == 70
-    assert "There is no store" in agent.said
+    assert "Store not found" in agent.said
 
 
 def test_a_task_that_was_deleted_needs_no_machine(world: World) -> None:
@@ -108,7 +108,7 @@ def test_a_task_that_the_store_does_not_know_yet(world: World) -> None:
     written = bytes(world.store.get(layout.TASK))
     world.store.delete([layout.TASK])
     agent = world.agent()
-    until(lambda: agent.said.count("task.json is not in the store") > 1)
+    until(lambda: agent.said.count("task.json not found in the store") > 1)
     world.store.put(layout.TASK, written)
     assert agent.wait() == RANK_ENDED
     assert world.printed() == "here\n"
@@ -116,7 +116,7 @@ def test_a_task_that_the_store_does_not_know_yet(world: World) -> None:
 
 def test_a_notice_while_the_task_is_looked_for(world: World) -> None:
     agent = world.agent()
-    until(lambda: "task.json is not in the store" in agent.said)
+    until(lambda: "task.json not found in the store" in agent.said)
     agent.notice()
     assert agent.wait() == GONE
 
@@ -129,7 +129,7 @@ def test_an_error_is_told_on_one_line(world: World) -> None:
     assert agent.wait() == TROUBLE
     (line,) = agent.said.splitlines()
     assert line.startswith("sojourn agent: task.json in the store is damaged: ")
-    assert "`sojourn delete --force` removes the task" in line
+    assert "Run `sojourn delete --force` to remove the task" in line
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -144,7 +144,7 @@ def test_a_damaged_workdir_is_told_and_not_tried_again(world: World, missing: bo
     assert world.agent().wait() == 0
     (report,) = world.reports()
     assert report.outcome is Outcome.FAILED
-    assert report.reason.startswith("the machine could not be prepared: ")
+    assert report.reason.startswith("could not prepare the machine: ")
 
 
 def _two_snapshots(world: World) -> tuple[str, str]:
@@ -187,7 +187,7 @@ def test_a_snapshot_that_cannot_be_restored_gives_way_to_the_one_before(
     assert again.wait() == 0
     assert world.printed() == ("two\n" if missing == "nothing" else "one\n")
     assert [report.outcome for report in world.reports()] == [Outcome.PREEMPTED, Outcome.SUCCEEDED]
-    assert (f"{newest} cannot be restored" in again.said) == (missing != "nothing")
+    assert (f"could not restore {newest}: " in again.said) == (missing != "nothing")
 
 
 @pytest.mark.parametrize("missing", ["objects", "manifests"])
@@ -203,7 +203,7 @@ def test_a_rank_none_of_whose_snapshots_can_be_restored_has_failed(
     assert world.agent("m2").wait() == 0, "else another machine would try it, again and again"
     report = world.reports()[-1]
     assert (report.attempt, report.outcome) == (2, Outcome.FAILED)
-    assert report.reason.startswith("the machine could not be prepared: ")
+    assert report.reason.startswith("could not prepare the machine: ")
     assert "\n" not in report.reason
 
 
@@ -212,7 +212,7 @@ def test_files_that_could_not_be_stored_are_told_of(world: World, script: str, r
     world.task(f"echo ok > ok; echo lost > model; chmod 000 model\n{script}")
     assert world.agent(prefix=stopped_by_modes()).wait() == 0
     (report,) = world.reports()
-    assert f"{reason}1 of its files could not be stored, such as model: " in report.reason
+    assert f"{reason}could not store model: " in report.reason
     assert "Permission denied" in report.reason
     assert world.files() == {"ok": b"ok\n"}
 
@@ -226,7 +226,7 @@ def test_what_is_missing_from_the_output_is_counted(world: World, output: str, l
     assert world.agent(prefix=stopped_by_modes()).wait() == 0
     (report,) = world.reports()
     assert (report.outcome, report.lost) == (Outcome.SUCCEEDED, lost)
-    assert "3 of its files could not be stored, such as " in report.reason
+    assert "could not store 3 files, including " in report.reason
     kept = world.folder / "m1/unstored/results/a"
     assert kept.exists() == bool(lost)
 
@@ -235,7 +235,7 @@ def test_files_that_could_be_stored_in_the_end_are_not_told_of(world: World) -> 
     world.task("echo late > model; chmod 000 model; sleep 2; chmod 600 model")
     agent = world.agent(prefix=stopped_by_modes())
     assert agent.wait() == 0
-    assert "not stored: model" in agent.said
+    assert "not storing model: " in agent.said
     (report,) = world.reports()
     assert (report.outcome, report.reason) == (Outcome.SUCCEEDED, "")
     assert world.files() == {"model": b"late\n"}
@@ -258,7 +258,7 @@ def test_a_machine_without_a_disk(world: World) -> None:
     assert world.agent(folder=world.folder / "file").wait() == 0
     (report,) = world.reports()
     assert report.outcome is Outcome.FAILED
-    assert report.reason.startswith("the machine could not be prepared: ")
+    assert report.reason.startswith("could not prepare the machine: ")
     assert "Not a directory" in report.reason
 
 
@@ -279,7 +279,7 @@ def test_a_machine_whose_disk_is_too_small(world: World, tiny_disk: Path) -> Non
     assert world.agent(folder=tiny_disk / "machine").wait() == 0
     (report,) = world.reports()
     assert report.outcome is Outcome.FAILED
-    assert report.reason.startswith("the machine could not be prepared: ")
+    assert report.reason.startswith("could not prepare the machine: ")
     assert "o space" in report.reason
     assert "\n" not in report.reason, "it stands in tables"
 
@@ -317,9 +317,7 @@ def test_results_that_the_store_has_no_room_for(
         assert world.printed() == "told\n"
         assert world.store.list("ranks") == [], "it takes room, and nobody needs it"
     assert (report.outcome, report.exit_code, report.lost) == (Outcome.FAILED, code, -1)
-    assert report.reason == (
-        f"{reason}the results could not be stored: no space is left in the store"
-    )
+    assert report.reason == (f"{reason}could not store the results: no space left in the store")
     assert (world.folder / "m1/unstored/model").stat().st_size == 30000000
 
 
@@ -334,9 +332,7 @@ def test_a_log_that_the_store_has_no_room_for(world: World) -> None:
     assert printed.startswith("first\n")
     assert "200000" not in printed
     assert (report.outcome, report.exit_code, report.lost) == (Outcome.SUCCEEDED, 0, 0)
-    assert report.reason == (
-        "the last of its log could not be stored: no space is left in the store"
-    )
+    assert report.reason == ("could not store the end of the log: no space left in the store")
 
 
 def test_a_machine_that_has_to_go_while_the_store_is_full_is_replaced(world: World) -> None:

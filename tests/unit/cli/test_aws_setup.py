@@ -71,7 +71,7 @@ def test_a_login_that_is_over_does_not_hide_other_clouds(
     done = shell(*args)
     assert done.returncode == 0
     assert task in done.stdout
-    assert "aws could not be asked" in done.stderr
+    assert "Could not reach aws" in done.stderr
     assert "aws sso login" in done.stderr
 
 
@@ -89,7 +89,7 @@ def test_a_task_that_may_be_where_nobody_could_look_is_not_said_to_be_gone(
         account.fail(operation, code="ExpiredToken", status=400, times=9)
     done = shell("status", id)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"Error: {id} was not found, but aws could not be asked. ")
+    assert done.stderr.startswith(f"Error: Could not find task {id}. Could not reach aws: ")
     assert "aws sso login" in done.stderr
     assert shell.rows("status", id)[0]["error"] == "AuthError"
     listed = shell("list")

@@ -16,7 +16,7 @@ def test_what_is_not_there_is_refused_before_anything_is_done(shell: Shell, verb
     tasks = [shell.detached("sleep 60", "--name", name) for name in ("d1", "d2")]
     result = shell(verb, "d1", "nope", "d2")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: There is no task nope\n")
+    assert result.stderr.startswith("Error: Task nope not found\n")
     assert shell.tasks() == tasks
     assert "stopped" not in {shell.state(task) for task in tasks}
 

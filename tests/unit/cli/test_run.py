@@ -79,7 +79,7 @@ def test_a_script_that_cannot_start(shell: Shell) -> None:
     shell.file("train.sh", "#!/no/such/shell\n")
     result = shell("run", "train.sh")
     assert result.returncode == 127
-    assert "/no/such/shell, which its first line names, is not on this machine" in result.stderr
+    assert "/no/such/shell, from its first line, not found on this machine" in result.stderr
 
 
 def test_a_script_with_its_data(shell: Shell) -> None:
@@ -98,7 +98,7 @@ def test_a_script_that_comes_through_a_pipe(shell: Shell, file: str) -> None:
     assert (result.returncode, result.stdout) == (0, "hello\n")
     refused = shell("run", file, input="echo hello\n")
     assert refused.returncode == 2
-    assert "script: must begin with a shebang" in refused.stderr
+    assert "script: must start with a shebang" in refused.stderr
 
 
 def test_a_script_of_another_program(shell: Shell) -> None:
@@ -145,7 +145,7 @@ def test_what_cannot_be_read(shell: Shell, field: str, args: list[str]) -> None:
     assert (run.returncode, run.stderr) == (2, b"")
     (problem,) = json.loads(run.stdout)["problems"]
     assert problem["path"] == field
-    assert "cannot be read; allow it first" in problem["message"]
+    assert "is not readable; run `chmod u+r" in problem["message"]
 
 
 def test_gitignore(shell: Shell) -> None:
@@ -172,7 +172,7 @@ def test_output_that_could_not_be_stored(
     script = f"echo model > results/model; chmod 0 results/model; {end}"
     result = _run_with_lost(shell, script, *options)
     assert result.returncode == code, result.stderr
-    assert "could not be stored, such as results/model: it cannot be read" in result.stderr
+    assert "could not store results/model: could not read it" in result.stderr
     (task,) = shell.tasks()
     assert f"Keeping {task}: some of its results could not be stored" in result.stderr
     assert f"`sojourn status {task}`" in result.stderr
@@ -186,14 +186,14 @@ def test_output_that_could_not_be_stored(
     assert f"Some results of {task} could not be stored" in refused.stderr
     assert Path(kept, "results/model").exists()
     forced = shell("delete", "--force", task)
-    assert "Warning: The results were not downloaded: Some results" in forced.stderr
+    assert "Warning: Could not download the results: Some results" in forced.stderr
     assert not os.path.lexists(kept)
 
 
 def test_other_files_that_could_not_be_stored(shell: Shell) -> None:
     result = _run_with_lost(shell, "echo x > cache; chmod 0 cache")
     assert result.returncode == 0, result.stderr
-    assert "could not be stored, such as cache" in result.stderr
+    assert "could not store cache" in result.stderr
     assert shell.tasks() == []
 
 
@@ -202,7 +202,7 @@ def test_symlinks_of_the_output_that_lead_elsewhere_are_told(shell: Shell) -> No
         "run", "--output", "results", "--", "sh", "-c", "mkdir results; ln -s /x results/a"
     )
     assert result.returncode == 0
-    words = "results/a is not stored: the symlink leads outside of the folder, to /x"
+    words = "did not store results/a: the symlink points outside the folder, to /x"
     assert words in result.stderr
 
 
@@ -280,7 +280,7 @@ def test_all_tasks_of_a_file_are_checked_before_the_first_is_made(shell: Shell) 
     shell.file("main.tf", _HCL.replace('\\nexit 4"', '"\n  storage { workdir = "nowhere" }'))
     result = shell("run", "main.tf")
     assert result.returncode == 2
-    assert "there is no folder" in result.stderr
+    assert "not found; create it first" in result.stderr
     assert shell.tasks() == []
 
 
@@ -340,7 +340,7 @@ def test_a_task_that_has_ended_does_not_run_again(shell: Shell) -> None:
     assert (again.returncode, again.stdout) == (0, "once\n")
     (task,) = shell.tasks()
     assert f"Warning: {task} has ended, and does not run again: its log" in again.stderr
-    assert f"first `sojourn delete {task}`, or choose another name" in again.stderr
+    assert f"run `sojourn delete {task}` first or choose another name" in again.stderr
     assert "goes on" not in again.stderr
 
 
@@ -448,7 +448,7 @@ def test_files_without_an_output_are_kept_unless_they_are_not_wanted(shell: Shel
     assert result.returncode == 0
     (task,) = shell.tasks()
     (told,) = (line for line in result.stderr.splitlines() if "Keeping" in line)
-    assert f"{task}: it left model.pt (8 B), and no output folder was given" in told
+    assert f"{task}: it left model.pt (8 B) but has no output folder" in told
     assert f"`sojourn pull {task} --output .`" in told
     assert shell("delete", task).returncode == 1
     shell.ok("pull", task, "--output", ".")

@@ -169,7 +169,7 @@ def test_a_script_wins_over_a_command_and_a_command_over_a_folder(shell: Shell) 
 def test_a_script_without_its_first_line(shell: Shell) -> None:
     shell.file("train.py", "print('trained')")
     shown = refused(shell, "train.py", "--lr", "1")
-    assert "must begin with a shebang" in shown
+    assert "must start with a shebang" in shown
     [right] = suggested(shown)
     assert right == ["run", "--workdir", ".", "python3", "train.py", "--lr", "1"]
     assert shell.ok(*right) == "trained\n"
@@ -203,7 +203,7 @@ def test_an_env_file(shell: Shell, tmp_path: Path) -> None:
     shown = refused(shell, "--env-file", ".env", "true")
     assert ".env:2: " in shown
     assert "secret" not in shown
-    assert "nowhere.env: cannot be read" in refused(shell, "--env-file", "nowhere.env", "true")
+    assert "nowhere.env: could not read file" in refused(shell, "--env-file", "nowhere.env", "true")
 
 
 def test_create_takes_arguments_too(shell: Shell) -> None:

@@ -63,18 +63,24 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
             ["run", "--cloud", "mars", "--", "true"],
             "'mars' is not available (available: aws, local",
         ),
-        (["run", "--parallelism", "0", "--", "true"], "parallelism: 0 is not possible"),
+        (
+            ["run", "--parallelism", "0", "--", "true"],
+            "parallelism: must be a whole number from 1 to 1000, got 0",
+        ),
         (
             ["run", "--timeout", "-5", "--", "true"],
-            "timeout: must be a number of seconds, 1 or more",
+            "timeout: must be a number of seconds (at least 1)",
         ),
-        (["run", "--spot", "-2", "--", "true"], "spot: -2"),
-        (["run", "--env", "1A=x", "--", "true"], "environment.1A: a name has letters"),
+        (["run", "--spot", "-2", "--", "true"], "spot: must be -1 (on demand)"),
+        (["run", "--env", "1A=x", "--", "true"], "environment.1A: name must contain only letters"),
         (["run", "--env", "=x", "--", "true"], "environment: '=x' should be NAME=VALUE"),
-        (["run", "--env", "A_*=x", "--", "true"], "leave its value empty"),
+        (["run", "--env", "A_*=x", "--", "true"], "its value must be empty"),
         (["run", "--tag", "x", "--", "true"], "tags: 'x' should be NAME=VALUE"),
-        (["run", "--output", "../x", "--", "true"], "storage.output: '../x' is outside workdir"),
-        (["run", "--workdir", "nowhere", "--", "true"], "storage.workdir: there is no folder"),
+        (
+            ["run", "--output", "../x", "--", "true"],
+            "storage.output: must be a path inside workdir",
+        ),
+        (["run", "--workdir", "nowhere", "--", "true"], "nowhere not found; create it first"),
         (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
         (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
         (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
@@ -124,13 +130,13 @@ def test_wrong_use(shell: Shell, args: list[str]) -> None:
 def test_no_such_task(shell: Shell, name: str) -> None:
     result = shell(name, "tpi-no")
     assert (result.returncode, result.stdout) == (1, "")
-    hint = "`sojourn list` shows all there are. Not set up on this computer, and not asked: aws."
-    assert result.stderr == f"Error: There is no task tpi-no\n{hint}\n"
+    hint = "Run `sojourn list` to see all tasks. Not searched (not set up on this computer): aws."
+    assert result.stderr == f"Error: Task tpi-no not found\n{hint}\n"
     (row,) = shell.rows(name, "tpi-no")
     assert row == {
         "type": "error",
         "error": "NotFound",
-        "message": "There is no task tpi-no",
+        "message": "Task tpi-no not found",
         "hint": hint,
         "problems": [],
     }

@@ -31,7 +31,7 @@ def test_shortened_ids(shell: Shell) -> None:
     result = shell("status", "data")
     assert result.returncode == 2
     assert result.stderr == (
-        f"Error: id: 'data' could be any of: {first}, {second}; give more of it\n"
+        f"Error: id: 'data' matches multiple tasks: {first}, {second}; use more of the ID\n"
     )
     assert shell("delete", "data").returncode == 2
     assert shell.tasks() == [first, second]
@@ -123,7 +123,7 @@ def test_stop_and_start(shell: Shell) -> None:
     for _ in range(2):
         result = shell("stop", task)
         assert result.returncode == 0
-        assert "Task stopped: `sojourn start` resumes it\n" in result.stderr
+        assert "Task stopped: run `sojourn start` to resume it\n" in result.stderr
     for _ in range(2):
         shell.ok("start", task)
     assert shell.ok("logs", "--follow", task) == "go\ngo\n"
@@ -141,7 +141,7 @@ def test_interrupt(shell: Shell) -> None:
     assert (follow.returncode, follow.stdout) == (0, "go\ngo\n")
     gone = shell("interrupt", task)
     assert gone.returncode == 1
-    assert "No machine is carrying out the script now" in gone.stderr
+    assert "No machine is running the script" in gone.stderr
     assert f"sojourn status {task}" in gone.stderr
 
 
@@ -185,7 +185,7 @@ def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
     assert shell("gc", "--yes").returncode == 1
     forced = shell("delete", "--force", task)
     assert forced.returncode == 0
-    assert "Warning: The results were not downloaded: " in forced.stderr
+    assert "Warning: Could not download the results: " in forced.stderr
 
 
 def test_gc(shell: Shell) -> None:
@@ -193,9 +193,9 @@ def test_gc(shell: Shell) -> None:
     ended = shell.detached("true", "--name", "ended")
     until(lambda: shell.state(ended) == "succeeded")
     result = shell("gc")
-    assert result.stdout == f"{ended}  it has ended: succeeded\n"
+    assert result.stdout == f"{ended}  ended: succeeded\n"
     assert result.stderr == "Run `sojourn gc --yes` to delete them.\n"
-    assert shell.ok("gc", "--yes") == f"Deleted {ended}  it has ended: succeeded\n"
+    assert shell.ok("gc", "--yes") == f"Deleted {ended}  ended: succeeded\n"
     assert shell.tasks() == [running]
     assert "Nothing to delete." in shell("gc").stderr
 
@@ -207,11 +207,11 @@ def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> N
     until(lambda: shell.state(nothing) == "failed")
     shell.file("notes", "of the user\n")
     os.utime(shell.cwd / "notes", (1, 1))
-    assert f"{task}  it has ended: succeeded\n" in shell.ok("gc")
+    assert f"{task}  ended: succeeded\n" in shell.ok("gc")
     for _ in range(2):
         kept = shell("gc", "--yes")
         assert kept.returncode == 1
-        assert f"Kept {task}  it has ended: succeeded: workdir: not set" in kept.stdout
+        assert f"Kept {task}  ended: succeeded: workdir: not set" in kept.stdout
         assert f"sojourn delete {task} --into FOLDER` to choose one\n" in kept.stdout
     assert shell.tasks() == [task]
     assert (shell.cwd / "notes").read_text() == "of the user\n"

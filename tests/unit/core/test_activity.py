@@ -25,7 +25,7 @@ GIB = 1 << 30
         ),
         (Activity(Doing.UPLOADING, 0, 1), "uploading workdir: 0 of 1 bytes"),
         (Activity(Doing.UPLOADING, 512, 2048), "uploading workdir: 0.5 of 2.0 KiB"),
-        (Activity(Doing.LOG_FULL), "log cannot be stored: no space left in the store"),
+        (Activity(Doing.LOG_FULL), "cannot store the log: no space left in the store"),
     ],
 )
 def test_words(activity: Activity, text: str) -> None:

@@ -27,7 +27,7 @@ def test_sleep_takes_its_time() -> None:
 
 def test_sleep_ends_at_the_deadline() -> None:
     start = time.monotonic()
-    with pytest.raises(Transient, match="longer than the time that it was given"):
+    with pytest.raises(Transient, match="Timed out"):
         Context().within(0.05).sleep(60)
     assert time.monotonic() - start < 10
 

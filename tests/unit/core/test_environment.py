@@ -76,14 +76,14 @@ def test_given_values_come_back_as_they_are(environment: dict[str, str]) -> None
     assert resolve_environment(environment, LOCAL | CI) == CI | environment
 
 
-GLOB = "a name with a glob imports local variables: leave its value empty"
-NAME = "a name has letters, digits and underscores, and does not start with a digit"
+GLOB = "a glob imports local variables; its value must be empty"
+NAME = "name must contain only letters, digits and underscores, and must not start with a digit"
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("A", "x\0y", "a value cannot contain a NUL character"),
+        ("A", "x\0y", "must not contain a NUL character"),
         ("A*", "x", GLOB),
         ("[AB]", "x", GLOB),
         ("1A", "x", NAME),
@@ -97,9 +97,9 @@ NAME = "a name has letters, digits and underscores, and does not start with a di
         ("A\n", "x", NAME),
         ("A*\n", "", NAME),
         ("A*$(x)", "", NAME),
-        ("A", 1, "names and values must be texts"),
-        ("A", None, "names and values must be texts"),
-        (1, "x", "names and values must be texts"),
+        ("A", 1, "names and values must be strings"),
+        ("A", None, "names and values must be strings"),
+        (1, "x", "names and values must be strings"),
     ],
 )
 def test_problems(name: Any, value: Any, message: str) -> None:
@@ -127,4 +127,4 @@ def test_values_that_no_program_can_be_given_are_refused() -> None:
     assert list(environment_problems(fits)) == []
     [problem] = environment_problems({"NAME": fits["NAME"] + "ä"})
     assert problem.path == "environment.NAME"
-    assert "131,073 bytes" in problem.message
+    assert "including its name, got 131,073;" in problem.message

@@ -33,7 +33,7 @@ def test_invalid_input_names_every_field() -> None:
 
 def test_missing_dependency_says_what_to_install() -> None:
     error = MissingDependency("aws", "boto3 is not installed")
-    assert str(error) == "boto3 is not installed\nInstall it with: pip install 'sojourn[aws]'"
+    assert str(error) == "boto3 is not installed\nRun `pip install 'sojourn[aws]'` to install it."
     assert error.extra == "aws"
 
 

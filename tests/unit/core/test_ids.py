@@ -91,16 +91,16 @@ def test_a_changed_character_is_noticed(text: str, at: int, char: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tpi-test-3z4xlzwq-3u0vweb5", "is mistyped: its last part does not match"),
-        ("tpi-tent-3z4xlzwq-3u0vweb4", "is mistyped"),
-        ("tpi-test-3u0vweb4-3z4xlzwq", "is mistyped"),
-        ("", "is not a task id"),
-        ("tpi-test", "is not a task id"),
-        ("3z4xlzwq3u0vweb4", "is not a task id"),
-        ("tpi-test-3z4xlzwq-3u0vweb4\n", "is not a task id"),
-        (" tpi-test-3z4xlzwq-3u0vweb4", "is not a task id"),
-        ("tpi-TEST-3z4xlzwq-3u0vweb4", "is not a task id"),
-        ("tpi-../x-3z4xlzwq-3u0vweb4", "is not a task id"),
+        ("tpi-test-3z4xlzwq-3u0vweb5", "its checksum does not match; check it for typos"),
+        ("tpi-tent-3z4xlzwq-3u0vweb4", "its checksum does not match"),
+        ("tpi-test-3u0vweb4-3z4xlzwq", "its checksum does not match"),
+        ("", "invalid task ID"),
+        ("tpi-test", "invalid task ID"),
+        ("3z4xlzwq3u0vweb4", "invalid task ID"),
+        ("tpi-test-3z4xlzwq-3u0vweb4\n", "invalid task ID"),
+        (" tpi-test-3z4xlzwq-3u0vweb4", "invalid task ID"),
+        ("tpi-TEST-3z4xlzwq-3u0vweb4", "invalid task ID"),
+        ("tpi-../x-3z4xlzwq-3u0vweb4", "invalid task ID"),
     ],
 )
 def test_refused(text: str, message: str) -> None:

@@ -26,7 +26,7 @@ BAD = record(Outcome.FAILED, exit_code=3)
 LATE = record(Outcome.TIMED_OUT, exit_code=-9)
 
 ALIVE = ["vm-1", "vm-2"]
-STOPPED = "`sojourn start` resumes it"
+STOPPED = "run `sojourn start` to resume it"
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,12 @@ STOPPED = "`sojourn start` resumes it"
         (NEW, 0, 0, State.STOPPED, STOPPED),
         (NEW, 0, 1, State.STOPPED, STOPPED),
         (BUSY, 1, 1, State.RUNNING, ""),
-        (BUSY, 1, 0, State.RECOVERING, "the machine was lost; waiting for the next machine"),
+        (BUSY, 1, 0, State.RECOVERING, "the machine was lost; waiting for a new machine"),
         (BUSY, 0, 0, State.STOPPED, STOPPED),
-        (GONE, 1, 0, State.RECOVERING, "it preempted; waiting for the next machine"),
-        (GONE, 1, 1, State.RECOVERING, "it preempted; waiting for the next machine"),
+        (GONE, 1, 0, State.RECOVERING, "it preempted; waiting for a new machine"),
+        (GONE, 1, 1, State.RECOVERING, "it preempted; waiting for a new machine"),
         (GONE, 0, 0, State.STOPPED, STOPPED),
-        (LOST, 1, 1, State.RECOVERING, "it lost; waiting for the next machine"),
+        (LOST, 1, 1, State.RECOVERING, "it lost; waiting for a new machine"),
         (LOST, 0, 1, State.STOPPED, STOPPED),
         (DONE, 1, 1, State.SUCCEEDED, "it succeeded"),
         (DONE, 0, 0, State.SUCCEEDED, "it succeeded"),
@@ -82,7 +82,7 @@ def test_the_table_has_every_state() -> None:
             2,
             0,
             State.RECOVERING,
-            "rank 1: it preempted; waiting for the next machine",
+            "rank 1: it preempted; waiting for a new machine",
         ),
         (DONE, record(attempt=0, rank=1), 2, 0, State.QUEUED, "rank 1: waiting for a machine"),
         (
@@ -94,8 +94,8 @@ def test_the_table_has_every_state() -> None:
             "rank 1: the machine is starting",
         ),
         (GONE, record(attempt=0, rank=1), 2, 1, State.RECOVERING, "rank 0: it preempted"),
-        (DONE, record(rank=1), 0, 0, State.STOPPED, "rank 1: `sojourn start`"),
-        (BAD, record(rank=1), 0, 0, State.STOPPED, "rank 1: `sojourn start`"),
+        (DONE, record(rank=1), 0, 0, State.STOPPED, "rank 1: run `sojourn start`"),
+        (BAD, record(rank=1), 0, 0, State.STOPPED, "rank 1: run `sojourn start`"),
         (DONE, record(Outcome.FAILED, rank=1), 0, 0, State.FAILED, "rank 1: it failed"),
         (LATE, record(Outcome.FAILED, rank=1), 0, 0, State.FAILED, "rank 1: it failed"),
         (LATE, record(Outcome.SUCCEEDED, rank=1), 0, 0, State.TIMED_OUT, "rank 0: it timed-out"),

@@ -235,7 +235,7 @@ def test_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", denied)
-    with pytest.raises(InvalidInput, match=r"\.gitignore: cannot be read: Permission denied"):
+    with pytest.raises(InvalidInput, match=r"\.gitignore: could not read file: Permission denied"):
         IgnoreRules(tmp_path, git=True)("x", folder=False)
 
 

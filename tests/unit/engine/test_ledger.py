@@ -136,7 +136,7 @@ def test_saved_logs() -> None:
     assert api.saved_log("tw") == (str(two), ledger.log_path(two))
     assert api.saved_log("one") == (str(one), ledger.log_path(one))  # the whole name wins
     assert api.saved_log(str(longer)) == (str(longer), ledger.log_path(longer))
-    with pytest.raises(InvalidInput, match="could be any of"):
+    with pytest.raises(InvalidInput, match="matches multiple tasks"):
         api.saved_log("on")
     for text in ("", "tpi-", "tpi", "../x", "nope"):
         assert api.saved_log(text) is None

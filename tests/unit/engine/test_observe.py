@@ -53,7 +53,7 @@ def test_a_task_that_is_deleted_while_it_is_followed(monkeypatch: pytest.MonkeyP
 
 
 def test_a_task_that_was_never_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "its creation was not completed" in _follow(monkeypatch, INCOMPLETE).message
+    assert "creation did not finish" in _follow(monkeypatch, INCOMPLETE).message
 
 
 def _provisioning(reason: str) -> Status:

@@ -129,7 +129,7 @@ def test_what_snapshots_do_not_hold_is_warned_of(data: StoreData, tmp_path: Path
     events: list[Event] = []
     data.push(Context(events.append), tmp_path, NO_FILTERS, None)
     (warning,) = (event.message for event in events if isinstance(event, Warned))
-    assert warning.startswith("l ")
+    assert warning.startswith("Not uploading l: ")
 
 
 @pytest.mark.parametrize(("count", "rest"), [(1, ""), (3, ", 1, 2"), (5, ", 1, 2 and 2 more")])

@@ -325,7 +325,7 @@ def test_a_manifest_that_would_fill_the_memory_is_refused_at_once(
 
 def test_a_manifest_that_is_larger_than_any_snapshot_is_refused() -> None:
     row = json.dumps(folder_row("a" * 4000)).encode() + b"\n"
-    with pytest.raises(IntegrityError, match="larger than any snapshot"):
+    with pytest.raises(IntegrityError, match="it is too large"):
         decode(zlib.compress(HEAD + row * 5000, 9))
 
 

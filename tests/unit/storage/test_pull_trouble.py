@@ -245,7 +245,7 @@ def test_whoever_gets_the_snapshot_before_a_damaged_one_is_told(home: Home) -> N
     home.pull()
     assert home.files() == {"out/a": b"whole"}
     [warning] = home.warnings
-    assert "The one before it comes home instead" in warning
+    assert "Using an earlier snapshot instead" in warning
 
 
 def test_nothing_but_damaged_manifests_is_not_nothing(tmp_path: Path) -> None:

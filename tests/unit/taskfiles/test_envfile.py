@@ -74,5 +74,5 @@ def test_what_no_variable_can_hold(tmp_path: Path, data: bytes) -> None:
 
 
 def test_missing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read: No such file"):
+    with pytest.raises(InvalidInput, match="could not read file: No such file"):
         read_env_file(tmp_path / ".env")

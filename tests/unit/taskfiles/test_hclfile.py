@@ -222,7 +222,7 @@ def test_texts_as_terraform_reads_them(tmp_path: Path, expression: str, script: 
     """The expected texts are what Terraform 1.11 makes of these."""
     text = with_fields(f'  script = {expression}\n  machine = "l"')
     if script is None:
-        assert "before its shebang" in refused(tmp_path, text)[0]
+        assert "must start with its shebang" in refused(tmp_path, text)[0]
     else:
         task = read(tmp_path, text)
         assert (task.script, task.machine) == (script, "l")
@@ -245,7 +245,7 @@ def test_file_is_relative_to_the_tf_file(
 
 def test_missing_file(tmp_path: Path) -> None:
     [line] = refused(tmp_path, with_fields('  script = file("no.sh")'))
-    assert line == f"script: {tmp_path / 'no.sh'}: cannot be read: No such file or directory"
+    assert line == f"script: {tmp_path / 'no.sh'}: could not read file: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_maps_and_lists_convert_as_in_terraform(tmp_path: Path) -> None:
     )
 
 
-ONLY = "only Terraform can work out {}: write the value itself, or use `terraform apply`"
+ONLY = "only Terraform can evaluate {}; use a literal value or `terraform apply`"
 
 
 @pytest.mark.parametrize(
@@ -321,30 +321,30 @@ ONLY = "only Terraform can work out {}: write the value itself, or use `terrafor
         ("machine = size", "machine: " + ONLY.format("`size`")),
         ("machine = path.cwd", "machine: " + ONLY.format("`path.cwd`")),
         ('name = "a-${var.x}"', "name: " + ONLY.format("`var.x`")),
-        ('name = "%{if true}a%{endif}"', "name: only Terraform can work out"),
+        ('name = "%{if true}a%{endif}"', "name: only Terraform can evaluate"),
         ('name = upper("x")', "name: " + ONLY.format("the function upper()")),
         ('name = file("a", "b")', "name: " + ONLY.format("the function file()")),
         ("timeout = 60 * 60", "timeout: " + ONLY.format("`60 * 60`")),
         ("spot = !true", "spot: " + ONLY.format("`! true`")),
-        ("spot = true ? 1 : 2", "spot: only Terraform can work out"),
-        ('tags = { for k in ["a"] : k => k }', "tags: only Terraform can work out"),
+        ("spot = true ? 1 : 2", "spot: only Terraform can evaluate"),
+        ('tags = { for k in ["a"] : k => k }', "tags: only Terraform can evaluate"),
         ("environment = { A = var.a }", "environment: " + ONLY.format("`var.a`")),
         ('environment = { (var.a) = "x" }', "environment: " + ONLY.format("`var.a`")),
         ("storage {\n exclude = [var.a]\n}", "storage.exclude: " + ONLY.format("`var.a`")),
         (
             "script = <<-END\n  #!x\n  echo ${HOME}\nEND\n",
-            "script: " + ONLY.format("`${HOME}`") + " (for a literal ${ write $${)",
+            "script: " + ONLY.format("`${HOME}`") + " (for a literal ${, write $${)",
         ),
         (
             "script = <<-END\n  #!x\n  date +%{x}\nEND\n",
-            "script: " + ONLY.format("`%{x}`") + " (for a literal %{ write %%{)",
+            "script: " + ONLY.format("`%{x}`") + " (for a literal %{, write %%{)",
         ),
-        ("count = 2", "count: belongs to Terraform; remove it, or use `terraform apply`"),
-        ("for_each = {}", "for_each: belongs to Terraform"),
-        ("depends_on = []", "depends_on: belongs to Terraform"),
-        ("provider = iterative.x", "provider: belongs to Terraform"),
-        ("lifecycle {\n}", "lifecycle: belongs to Terraform"),
-        ('dynamic "storage" {\n}', "dynamic: belongs to Terraform"),
+        ("count = 2", "count: only supported by Terraform; remove it or use `terraform apply`"),
+        ("for_each = {}", "for_each: only supported by Terraform"),
+        ("depends_on = []", "depends_on: only supported by Terraform"),
+        ("provider = iterative.x", "provider: only supported by Terraform"),
+        ("lifecycle {\n}", "lifecycle: only supported by Terraform"),
+        ('dynamic "storage" {\n}', "dynamic: only supported by Terraform"),
         ('machin = "m"', "machin: unknown field; did you mean machine?"),
         ("qqqqq = 1", "qqqqq: unknown field"),
         ("timeouts = {}", "timeouts: unknown field; did you mean timeout?"),
@@ -355,25 +355,28 @@ ONLY = "only Terraform can work out {}: write the value itself, or use `terrafor
         ("storage {\n timeouts {}\n}", "storage.timeouts: unknown field"),
         ("storage = {}", "storage: must be written as storage { ... }"),
         ("environment {\n}", "environment: must be written as environment = ..."),
-        ("storage {\n}\n  storage {\n}", "storage: is given more than once"),
-        ("spot = 1\n  spot = 2", "spot: is given more than once"),
-        ('timeout = "soon"', "timeout: must be a number of seconds, 1 or more, or a duration"),
-        ("timeout = 1.5", "timeout: must be a number of seconds, 1 or more, or a duration"),
-        ("timeout = true", "timeout: must be a number of seconds, 1 or more, or a duration"),
-        ("timeout = 0", "timeout: 0 is not possible; give a number of seconds, 1 or more"),
-        ("name = []", "name: must be a string, not a list"),
-        ('environment = "x"', "environment: must be a map, not a string"),
-        ('storage {\n exclude = "x"\n}', "storage.exclude: must be a list, not a string"),
-        ('storage {\n output = "/x"\n}', "storage.output: '/x' is outside workdir"),
-        ('script = "echo"', "script: must begin with a shebang"),
-        ('name = "a\nb"', "name: a text in quotes cannot go over several lines"),
-        (r'name = "\d"', r"name: \d is not an escape of HCL; a backslash is written \\"),
-        (r'name = "\U00110000"', r"name: \U00110000 is not an escape of HCL"),
-        (r'name = "\ud800"', r"name: \ud800 is not an escape of HCL"),
-        ('tags = { a = "$${x", b = "}" }', "tags: a quote follows a `${` that has no `}`"),
+        ("storage {\n}\n  storage {\n}", "storage: specified more than once"),
+        ("spot = 1\n  spot = 2", "spot: specified more than once"),
+        ('timeout = "soon"', "timeout: must be a number of seconds (at least 1) or a duration"),
+        ("timeout = 1.5", "timeout: must be a number of seconds (at least 1) or a duration"),
+        ("timeout = true", "timeout: must be a number of seconds (at least 1) or a duration"),
+        ("timeout = 0", "timeout: must be a number of seconds (at least 1)"),
+        ("name = []", "name: must be a string, got a list"),
+        ('environment = "x"', "environment: must be a map, got a string"),
+        ('storage {\n exclude = "x"\n}', "storage.exclude: must be a list, got a string"),
+        (
+            'storage {\n output = "/x"\n}',
+            "storage.output: must be a path inside workdir, without `..`, got '/x'",
+        ),
+        ('script = "echo"', "script: must start with a shebang"),
+        ('name = "a\nb"', "name: a quoted string cannot span multiple lines"),
+        (r'name = "\d"', r"name: invalid escape sequence \d; write a backslash as \\"),
+        (r'name = "\U00110000"', r"name: invalid escape sequence \U00110000"),
+        (r'name = "\ud800"', r"name: invalid escape sequence \ud800"),
+        ('tags = { a = "$${x", b = "}" }', "tags: unclosed `${` before a quote"),
         (
             "script = <<END\n#!x\nEND  \n  machine = <<END\nm\nEND\n",
-            "script: there are blanks after the END that ends the text; remove them",
+            "script: unexpected whitespace after the closing END; remove it",
         ),
     ],
 )
@@ -385,19 +388,19 @@ def test_refused(tmp_path: Path, fields: str, problem: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", 'has no task: no `resource "iterative_task" "name" { ... }`'),
-        ('resource "aws_instance" "x" {}', "has no task"),
-        ('data "iterative_task" "x" {}', "has no task"),
-        ('resource "iterative_task" {}', "an iterative_task needs a name"),
-        ('resource "iterative_task" "x" {\n  script = "#!x"\n}', "cloud: is required"),
-        ('resource "iterative_task" "x" {\n  cloud = "aws"\n}', "script: is required"),
+        ("", 'no task found; add `resource "iterative_task" "name" { ... }`'),
+        ('resource "aws_instance" "x" {}', "no task found"),
+        ('data "iterative_task" "x" {}', "no task found"),
+        ('resource "iterative_task" {}', "name required"),
+        ('resource "iterative_task" "x" {\n  script = "#!x"\n}', "cloud: required"),
+        ('resource "iterative_task" "x" {\n  cloud = "aws"\n}', "script: required"),
         (
             'resource "iterative_task" "x" {\n  cloud = null\n  script = "#!x"\n}',
-            "cloud: is required",
+            "cloud: required",
         ),
-        (with_fields("") + with_fields(""), "iterative_task.x: there are two blocks"),
-        ('a = "b"\nresource "x" {\n  c = = 1\n}', "this is not valid HCL"),
-        ('resource "x" "y" {\n', "this is not valid HCL"),
+        (with_fields("") + with_fields(""), "iterative_task.x: duplicate block name"),
+        ('a = "b"\nresource "x" {\n  c = = 1\n}', "invalid HCL"),
+        ('resource "x" "y" {\n', "invalid HCL"),
     ],
 )
 def test_whole_file_refused(tmp_path: Path, text: str, problem: str) -> None:

@@ -30,25 +30,25 @@ def test_a_script_needs_a_shebang(tmp_path: Path) -> None:
     file.write_text("echo")
     with pytest.raises(InvalidInput) as caught:
         read_tasks(file)
-    assert str(caught.value).startswith(f"{file}: script: must begin with a shebang")
+    assert str(caught.value).startswith(f"{file}: script: must start with a shebang")
 
 
 @pytest.mark.parametrize("name", ["no.sh", "no.yaml", "no.tf"])
 def test_missing(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         read_tasks(tmp_path / name)
-    assert str(caught.value) == f"{tmp_path / name}: cannot be read: No such file or directory"
+    assert str(caught.value) == f"{tmp_path / name}: could not read file: No such file or directory"
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot be read: Is a directory"):
+    with pytest.raises(InvalidInput, match="could not read file: Is a directory"):
         read_tasks(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["x.sh", "x.yaml", "x.tf"])
 def test_not_a_text(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"#!/bin/sh\n\xff\xfe")
-    with pytest.raises(InvalidInput, match="is not a text in UTF-8"):
+    with pytest.raises(InvalidInput, match="not valid UTF-8"):
         read_tasks(tmp_path / name)
 
 

@@ -108,10 +108,10 @@ def test_script_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("{file: missing.sh}", "missing.sh: cannot be read: No such file or directory"),
-        ("{path: x.sh}", "script: must be a string, or `file:`"),
-        ("{file: x.sh, mode: 1}", "script: must be a string, or `file:`"),
-        ("{file: 1}", "script: must be a string, or `file:`"),
+        ("{file: missing.sh}", "missing.sh: could not read file: No such file or directory"),
+        ("{path: x.sh}", "script: must be a string or `file: PATH`"),
+        ("{file: x.sh, mode: 1}", "script: must be a string or `file: PATH`"),
+        ("{file: 1}", "script: must be a string or `file: PATH`"),
     ],
 )
 def test_script_file_refused(tmp_path: Path, script: str, message: str) -> None:
@@ -154,7 +154,7 @@ def test_names_that_look_like_something_else(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("value", ["true", "no", "On", "FALSE"])
 def test_truth_values_in_the_environment_are_refused(tmp_path: Path, value: str) -> None:
     assert refused(tmp_path, SCRIPT + f"environment: {{DEBUG: {value}}}") == [
-        f"environment.DEBUG: put it in quotes to say which text is meant: '{value}'"
+        f"environment.DEBUG: must be a string; put it in quotes: '{value}'"
     ]
 
 
@@ -172,52 +172,52 @@ def test_merge_keys(tmp_path: Path) -> None:
             "storage: {work_dir: .}\nscript: '#!x'",
             ["storage.work_dir: unknown field; did you mean storage.workdir?"],
         ),
-        ("cloud: aws", ["script: is required"]),
-        (SCRIPT + "parallelism: two", ["parallelism: must be a whole number, not a string"]),
+        ("cloud: aws", ["script: required"]),
+        (SCRIPT + "parallelism: two", ["parallelism: must be a whole number, got a string"]),
         (
             SCRIPT + "timeout: 1.5",
             [
-                "timeout: must be a number of seconds, 1 or more, or a duration such as '1h30m', "
-                "not 1.5"
+                "timeout: must be a number of seconds (at least 1) or a duration such as '1h30m', "
+                "got 1.5"
             ],
         ),
-        (SCRIPT + "spot: [1]", ["spot: must be a number, not a list"]),
-        (SCRIPT + "name: 7", ["name: must be a string, not a whole number"]),
-        (SCRIPT + "cloud: true", ["cloud: must be a string, not true or false"]),
-        (SCRIPT + "name: 2024-01-31", ["name: must be a string, not a date"]),
-        (SCRIPT + "storage: data", ["storage: must be a map, not a string"]),
-        (SCRIPT + "storage: {exclude: '*.pyc'}", ["storage.exclude: must be a list, not a string"]),
+        (SCRIPT + "spot: [1]", ["spot: must be a number, got a list"]),
+        (SCRIPT + "name: 7", ["name: must be a string, got a whole number"]),
+        (SCRIPT + "cloud: true", ["cloud: must be a string, got a boolean"]),
+        (SCRIPT + "name: 2024-01-31", ["name: must be a string, got a date"]),
+        (SCRIPT + "storage: data", ["storage: must be a map, got a string"]),
+        (SCRIPT + "storage: {exclude: '*.pyc'}", ["storage.exclude: must be a list, got a string"]),
         (
             SCRIPT + "storage: {exclude: [1]}",
-            ["storage.exclude[0]: must be a string, not a whole number"],
+            ["storage.exclude[0]: must be a string, got a whole number"],
         ),
-        (SCRIPT + "storage: {workdir: }", ["storage.workdir: must be a string, not empty"]),
-        (SCRIPT + "environment: [A]", ["environment: must be a map, not a list"]),
+        (SCRIPT + "storage: {workdir: }", ["storage.workdir: must be a string, got null"]),
+        (SCRIPT + "environment: [A]", ["environment: must be a map, got a list"]),
         (SCRIPT + "environment: {A: [1]}", ["environment.A: must be a string"]),
         (SCRIPT + "environment: {A: {b: c}}", ["environment.A: must be a string"]),
-        (SCRIPT + "cloud: aws\ncloud: gcp", ["cloud: is given more than once"]),
-        (SCRIPT + "tags: {a: x, a: y}", ["tags.a: is given more than once"]),
-        (SCRIPT + "? [a]\n: b", ["-: a name must be a string"]),
+        (SCRIPT + "cloud: aws\ncloud: gcp", ["cloud: specified more than once"]),
+        (SCRIPT + "tags: {a: x, a: y}", ["tags.a: specified more than once"]),
+        (SCRIPT + "? [a]\n: b", ["-: names must be strings"]),
         (
             "script: echo",
-            ["script: must begin with a shebang that says what runs it, such as #!/bin/bash"],
+            ["script: must start with a shebang such as #!/bin/bash"],
         ),
-        ("- a", ["must be a map of a task's fields, such as `script: ...`"]),
-        ("", ["must be a map of a task's fields, such as `script: ...`"]),
-        ("a: b\n---\nc: d", ["this is not valid YAML: but found another document"]),
+        ("- a", ["must be a map of task fields, such as `script: ...`"]),
+        ("", ["must be a map of task fields, such as `script: ...`"]),
+        ("a: b\n---\nc: d", ["invalid YAML: but found another document"]),
         (
             "script: |\n  x\n\tbad: [",
-            ["this is not valid YAML: found character '\\t' that cannot start any token"],
+            ["invalid YAML: found character '\\t' that cannot start any token"],
         ),
         (
             "a: b\nc: [1, 2",
-            ["this is not valid YAML: expected ',' or ']', but got '<stream end>'"],
+            ["invalid YAML: expected ',' or ']', but got '<stream end>'"],
         ),
         (
             "a: !a x",
-            ["this is not valid YAML: could not determine a constructor for the tag '!a'"],
+            ["invalid YAML: could not determine a constructor for the tag '!a'"],
         ),
-        ("a: 2024-99-99", ["this is not valid YAML: month must be in 1..12"]),
+        ("a: 2024-99-99", ["invalid YAML: month must be in 1..12"]),
     ],
 )
 def test_refused(tmp_path: Path, text: str, problems: list[str]) -> None:
@@ -268,14 +268,14 @@ cloud: local
     ]
     assert "did you mean environment?" in shown[3]
     assert "did you mean storage.workdir?" in shown[6]
-    assert shown[9] == ":15: cloud: is given more than once"
+    assert shown[9] == ":15: cloud: specified more than once"
 
 
 def test_what_yaml_refuses_comes_after_what_was_found_before(tmp_path: Path) -> None:
     text = "script: '#!x'\ncloud: a\ncloud: b\nname: !x y\n"
     first, second = problems_of(tmp_path / "task.yaml", text)
-    assert first == ":3: cloud: is given more than once"
-    assert second.startswith(":4: this is not valid YAML: could not determine a constructor")
+    assert first == ":3: cloud: specified more than once"
+    assert second.startswith(":4: invalid YAML: could not determine a constructor")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_a_bucket_without_a_group_is_an_unfinished_creation(laptop: SimAWS, user
     user.make_bucket(str(task))
     status = _at_a_glance(task)
     assert status
-    assert "its creation was not completed" in status.reason
+    assert "creation did not finish" in status.reason
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_closer_look_is_at_that_task_only(laptop: SimAWS, user: User) -> Non
     laptop.calls.clear()
     seen = {handle.id: status for handle, status in api.overview()}
     assert seen[str(ended)].state is State.SUCCEEDED
-    assert "its creation was not completed" in seen[str(killed)].reason  # there is no task in it
+    assert "creation did not finish" in seen[str(killed)].reason  # there is no task in it
     assert "s3:GetObject" in {call.name for call in laptop.calls}
 
 
@@ -210,7 +210,7 @@ def test_marks_come_back_as_they_were_written() -> None:
     reports = [
         Report(0, 1, Outcome.SUCCEEDED, "", 0),
         Report(1, 3, Outcome.FAILED, "it was ended by signal 9 (SIGKILL)", -9),
-        Report(2, 1, Outcome.TIMED_OUT, "it did not end within its timeout of 5 seconds"),
+        Report(2, 1, Outcome.TIMED_OUT, "exceeded the timeout of 5 seconds"),
         Report(3, 1, Outcome.PREEMPTED, "a notice"),
         Report(4, 1, Outcome.FAILED, "ärger: " + "x" * 500, 1),
     ]
