@@ -1,0 +1,28 @@
+"""Every verb, once: what the command line, Terraform and Python programs call.
+
+Nothing here prints or exits. Events go to `on_event`; errors are those of `sojourn.core.errors`.
+"""
+
+from sojourn.api.creating import check, create, load, load_all, plan, run
+from sojourn.api.finding import gc, get, latest, latest_deleted, list_tasks, overview, saved_log
+from sojourn.api.handle import Handle, Result
+from sojourn.api.telling import OnEvent
+
+__all__ = [
+    "Handle",
+    "OnEvent",
+    "Result",
+    "check",
+    "create",
+    "gc",
+    "get",
+    "latest",
+    "latest_deleted",
+    "list_tasks",
+    "load",
+    "load_all",
+    "overview",
+    "plan",
+    "run",
+    "saved_log",
+]

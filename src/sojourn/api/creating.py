@@ -1,0 +1,189 @@
+"""Making tasks: from a description or the path of one to a task that runs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sojourn import clouds, engine
+from sojourn.api.handle import Handle, Result
+from sojourn.api.telling import OnEvent, context_for
+from sojourn.core.environment import not_here, resolve_environment
+from sojourn.core.errors import (
+    InvalidInput,
+)
+from sojourn.core.ids import TaskId
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import Ignore
+    from sojourn.core.task import Task
+    from sojourn.engine.creation import Launch, Plan
+    from sojourn.taskfiles.changes import Fields
+
+__all__ = ["check", "create", "load", "load_all", "plan", "run"]
+
+
+def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
+    """The one task of a file: a script, a task.yaml or a main.tf.
+
+    `changes`: fields of the task, and of its storage, that are to be other than in the file.
+    """
+    found = load_all(path, **changes)
+    if len(found) > 1:
+        raise InvalidInput(
+            "path", f"{path} has multiple tasks ({', '.join(found)}); use load_all to load them all"
+        )
+    return next(iter(found.values()))
+
+
+def load_all(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> dict[str, Task]:
+    """All tasks of a file, by the labels of their blocks; a script or YAML file has one."""
+    # The readers of files are loaded when one is read.
+    from sojourn.taskfiles import read_tasks
+    from sojourn.taskfiles.changes import changed
+
+    return {found.label: changed(found.task, changes) for found in read_tasks(Path(path))}
+
+
+def _task(task: Task | str | os.PathLike[str], changes: Fields) -> Task:
+    if isinstance(task, str) and task.startswith("#!"):
+        raise InvalidInput(
+            "task", "must be a path, got the text of a script; use sojourn.Task(script=...)"
+        )
+    if isinstance(task, str | os.PathLike):
+        return load(task, **changes)
+    if not changes:
+        return task
+    from sojourn.taskfiles.changes import changed
+
+    return changed(task, changes)
+
+
+def check(
+    task: Task | str | os.PathLike[str],
+    *,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **changes: Unpack[Fields],
+) -> None:
+    """Refuse what could not be created; makes nothing."""
+    task = _task(task, changes)
+    ctx = ctx or context_for(on_event)
+    _tell_of_missing(ctx, task)
+    engine.creation.check(ctx, clouds.load(task.cloud), _anchored(task))
+
+
+def plan(
+    task: Task | str | os.PathLike[str],
+    *,
+    gitignore: bool = False,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **changes: Unpack[Fields],
+) -> Plan:
+    """What `create` would upload and make; checks the same, and makes nothing."""
+    task = _task(task, changes)
+    ctx = ctx or context_for(on_event)
+    return engine.creation.plan(ctx, clouds.load(task.cloud), _launch(ctx, task, None, gitignore))
+
+
+def create(
+    task: Task | str | os.PathLike[str],
+    *,
+    id: TaskId | None = None,
+    gitignore: bool = False,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **changes: Unpack[Fields],
+) -> Handle:
+    """Make everything a task needs, upload its workdir and start it.
+
+    `task`: or the path of its file, as `load` takes it. `changes`: fields that are to be other
+    than in the task. `id`: that of an earlier creation, to go on with it.
+    """
+    task = _task(task, changes)
+    ctx = ctx or context_for(on_event)
+    cloud = clouds.load(task.cloud)
+    launch = _launch(ctx, task, id, gitignore)
+    engine.creation.create(ctx, cloud, launch)
+    return Handle(cloud, launch.id, ctx, launch.task)
+
+
+def _launch(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:
+    _tell_of_missing(ctx, task)
+    return engine.creation.Launch(
+        id or TaskId.for_name(task.name, os.environ),
+        _anchored(task),
+        resolve_environment(task.environment, os.environ),
+        _ignore(task, gitignore),
+        gitignore,
+    )
+
+
+def run(
+    task: Task | str | os.PathLike[str],
+    *,
+    gitignore: bool = False,
+    keep: bool = False,
+    keep_failed: bool = False,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **changes: Unpack[Fields],
+) -> Result:
+    """Create, wait, bring the results home, delete. The log goes to `on_event`.
+
+    `task` and `changes` are as in `create`.
+
+    A task that somebody stopped meanwhile stays, to be resumed or deleted. So does one whose
+    results may not all be home: it succeeded and left nothing in its output, or it left files and
+    nobody said what its output is, or some of its output could not be stored. `keep` keeps it in
+    any case, `keep_failed` if it failed or timed out. `Result.kept` says why.
+    """
+    ctx = ctx or context_for(on_event)
+    handle = create(task, gitignore=gitignore, ctx=ctx, **changes)
+    for line in handle.logs(follow=True):
+        ctx.emit(line)
+    return handle.conclude(keep=keep, keep_failed=keep_failed)
+
+
+def _tell_of_missing(ctx: Context, task: Task) -> None:
+    for name in not_here(task.environment, os.environ):
+        ctx.warn(f"environment.{name}: not set on this computer; leaving it empty")
+
+
+def _anchored(task: Task) -> Task:
+    """The same, with a workdir that other shells find as well."""
+    if not task.storage.workdir and not task.storage.output:
+        return task
+    workdir = os.path.abspath(task.storage.workdir) if task.storage.workdir else ""
+    return replace(task, storage=replace(task.storage, workdir=workdir))
+
+
+def _ignore(task: Task, gitignore: bool) -> Ignore | None:
+    if not task.storage.workdir:
+        return None
+    workdir = Path(task.storage.workdir)
+    rules = engine.gitignore.IgnoreRules(workdir, git=gitignore)
+    own = _own_folders(workdir)
+    if not own:
+        return rules
+
+    def ignore(path: str, *, folder: bool) -> bool:
+        return path in own or rules(path, folder=folder)
+
+    return ignore
+
+
+def _own_folders(workdir: Path) -> set[str]:
+    """What Sojourn keeps below this folder, if it is a home: tasks, with their secrets."""
+    from sojourn.clouds.local.folders import data_root, machines_root
+    from sojourn.core.userfolders import state_home
+
+    roots = (data_root().parent, machines_root().parent, state_home() / "sojourn")
+    paths = {os.path.relpath(os.path.realpath(root), os.path.realpath(workdir)) for root in roots}
+    return {path for path in paths if path != "." and not path.startswith("../") and path != ".."}

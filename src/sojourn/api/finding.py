@@ -1,0 +1,203 @@
+"""Finding tasks again, in all clouds that this computer is set up for."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sojourn import clouds, engine
+from sojourn.api.handle import Handle
+from sojourn.api.telling import OnEvent, context_for
+from sojourn.core.errors import (
+    AuthError,
+    InvalidInput,
+    MissingDependency,
+    NotFound,
+    SojournError,
+    Transient,
+)
+from sojourn.core.ids import TaskId, normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import Cloud
+    from sojourn.core.status import Status
+
+__all__ = ["gc", "get", "latest", "latest_deleted", "list_tasks", "overview", "saved_log"]
+
+_T = TypeVar("_T")
+
+
+def get(
+    id: str, *, cloud: str = "", on_event: OnEvent | None = None, ctx: Context | None = None
+) -> Handle:
+    """The task of this id, which may be shortened while it is unique; a whole name wins.
+
+    `cloud`: where it is. Then the id must be whole, and nothing is looked up: it may be gone.
+    """
+    ctx = ctx or context_for(on_event)
+    if cloud:
+        return Handle(clouds.load(cloud), TaskId.parse(id), ctx)
+    missed: list[SojournError] = []
+    if TaskId.looks_like(id):
+        found = _with_id(ctx, TaskId.parse(id), missed)  # refuses what is mistyped
+    else:
+        found = [handle for handle in _tasks(ctx, missed) if _means(id, handle._id)]
+    if not found and _all_begin_with(id):
+        raise InvalidInput("id", f"{id!r} matches every task; use more of the ID")
+    if not found:
+        raise _missing(id, missed)
+    _warn_of(ctx, missed)
+    meant = _only(id, [handle._id for handle in found])
+    return next(handle for handle in found if handle._id == meant)
+
+
+def _only(text: str, found: Sequence[TaskId]) -> TaskId:
+    """The one of these tasks that somebody means who typed this; a whole name wins."""
+    name = normalise(text.removeprefix("tpi-"))
+    named = [id for id in found if id.name == name]  # noqa: A001
+    if len(named) == 1:
+        return named[0]
+    if len(found) > 1:
+        names = ", ".join(map(str, found))
+        raise InvalidInput("id", f"{text!r} matches multiple tasks: {names}; use more of the ID")
+    return found[0]
+
+
+def saved_log(id: str) -> tuple[str, Path] | None:
+    """The id and the saved log of a task that was deleted; None if there is none.
+
+    `id` may be shortened while it is unique among these.
+    """
+    found = [] if _all_begin_with(id) else [i for i in engine.ledger.logged() if _means(id, i)]
+    if not found:
+        return None
+    meant = _only(id, found)
+    return str(meant), engine.ledger.log_path(meant)
+
+
+def latest(
+    folder: str | Path = ".", *, on_event: OnEvent | None = None, ctx: Context | None = None
+) -> Handle:
+    """The last task that this computer created in a folder."""
+    ctx = ctx or context_for(on_event)
+    origin = engine.ledger.latest(Path(folder))
+    if origin is None:
+        raise NotFound(
+            f"No task was created in {Path(folder).absolute()}",
+            hint="Specify a task ID. Run `sojourn list` to see all tasks.",
+        )
+    return Handle(clouds.load(origin.cloud), TaskId.parse(origin.id), ctx)
+
+
+def latest_deleted(folder: str | Path = ".") -> str | None:
+    """The id of the last task that this computer created in a folder, if it was deleted since."""
+    origin = engine.ledger.latest_deleted(Path(folder))
+    return origin.id if origin else None
+
+
+def _with_id(ctx: Context, id: TaskId, missed: list[SojournError]) -> list[Handle]:
+    """No list is needed, and what is left of a task may be too little to be listed."""
+
+    def found(cloud: Cloud) -> list[Handle]:
+        there = engine.lifecycle.exists(ctx, cloud, id)
+        return [Handle(cloud, id, ctx)] if there else []
+
+    return list(islice(_each_cloud(found, missed), 1))
+
+
+def _missing(id: str, missed: list[SojournError]) -> SojournError:
+    """A task that was not found; it may be where nobody could look."""
+    if missed:
+        kind = AuthError if isinstance(missed[0], AuthError) else Transient
+        return kind(f"Could not find task {id}. {missed[0].message}", hint=missed[0].hint)
+    hint = "Run `sojourn list` to see all tasks."
+    others = clouds.not_set_up()
+    if others:
+        hint += f" Not searched (not set up on this computer): {', '.join(others)}."
+    return NotFound(f"Task {id} not found", hint=hint)
+
+
+def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:
+    """All tasks, of all clouds that can be asked."""
+    ctx = ctx or context_for(on_event)
+    missed: list[SojournError] = []
+    found = _tasks(ctx, missed)
+    _warn_of(ctx, missed)
+    return found
+
+
+def _tasks(ctx: Context, missed: list[SojournError]) -> list[Handle]:
+    def tasks(cloud: Cloud) -> list[Handle]:
+        return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
+
+    return list(_each_cloud(tasks, missed))
+
+
+def overview(
+    *,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    missed: list[SojournError] | None = None,
+) -> list[tuple[Handle, Status]]:
+    """All tasks with their states, of all clouds that can be asked; from as few calls as it takes.
+
+    `Handle.status` tells more of one: which machine has which rank, and what keeps it waiting.
+    `missed` gets an error for each cloud that could not be asked.
+    """
+    ctx = ctx or context_for(on_event)
+    missed = [] if missed is None else missed
+
+    def found(cloud: Cloud) -> list[tuple[Handle, Status]]:
+        ids = list(cloud.tasks(ctx))
+        if not ids:
+            return []  # and the engine is not even loaded
+        seen = engine.observe.overview(ctx, cloud, ids)
+        return [(Handle(cloud, id, ctx), status) for id, status in seen]  # noqa: A001
+
+    rows = list(_each_cloud(found, missed))
+    _warn_of(ctx, missed)
+    return rows
+
+
+def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:
+    """Tasks that finished or were never completed, and why they could be deleted."""
+    ctx = ctx or context_for(on_event)
+
+    def garbage(cloud: Cloud) -> list[tuple[Handle, str]]:
+        found = engine.gc.garbage(ctx, cloud)
+        return [(Handle(cloud, item.id, ctx), item.reason) for item in found]
+
+    missed: list[SojournError] = []
+    rows = list(_each_cloud(garbage, missed))
+    _warn_of(ctx, missed)
+    return rows
+
+
+def _each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> Iterator[_T]:
+    """One that cannot be asked must not hide what is in the others."""
+    for cloud in clouds.set_up():
+        try:
+            yield from ask(cloud)
+        except (AuthError, MissingDependency, Transient) as error:
+            error.message = f"Could not reach {cloud.name}: {error.message}"
+            missed.append(error)
+
+
+def _warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
+    for error in missed:
+        ctx.warn(str(error))
+
+
+def _all_begin_with(text: str) -> bool:
+    """Whether it tells nothing of one task. It is never taken for the only one that there is."""
+    return "tpi-".startswith(text) or not normalise(text.removeprefix("tpi-"))
+
+
+def _means(text: str, id: TaskId) -> bool:
+    parts = {text.removeprefix("tpi-"), normalise(text)} - {"", "tpi"}
+    whole = str(id).removeprefix("tpi-")
+    return any(whole.startswith(part) or id.short.startswith(part) for part in parts)

@@ -1,0 +1,226 @@
+"""A task that exists, or existed, and every verb on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sojourn import engine
+from sojourn.core.context import Context
+from sojourn.core.errors import (
+    InvalidInput,
+)
+from sojourn.core.logpart import LogPart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from sojourn.core.events import CloudEvent, LogLine
+    from sojourn.core.ids import TaskId
+    from sojourn.core.interfaces import ChangedFile, Cloud, KeyPair, Machine
+    from sojourn.core.report import Report
+    from sojourn.core.status import State, Status
+    from sojourn.core.task import Task
+    from sojourn.engine.ledger import Origin
+
+__all__ = ["Handle", "Result"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a task ended.
+
+    `kept`: why it was not deleted; empty if it was. `log`: where its log was saved then.
+    """
+
+    id: str
+    status: State
+    exit_code: int | None
+    reason: str
+    kept: str = ""
+    log: Path | None = None
+
+
+class Handle:
+    """A task that exists, or existed. Every verb can be repeated."""
+
+    def __init__(
+        self, cloud: Cloud, id: TaskId, ctx: Context | None = None, task: Task | None = None
+    ) -> None:
+        self._cloud = cloud
+        self._id = id
+        self._ctx = ctx or Context()
+        self._task = task  # as this program asked for it; unlike the store's, nobody forged it
+
+    @property
+    def id(self) -> str:
+        """The task's id, good in any shell."""
+        return str(self._id)
+
+    @property
+    def cloud(self) -> str:
+        """The name of the cloud it is in."""
+        return self._cloud.name
+
+    def exists(self) -> bool:
+        """Whether anything of it is there."""
+        return engine.lifecycle.exists(self._ctx, self._cloud, self._id)
+
+    def task(self) -> Task:
+        """What was asked for, without the environment's values."""
+        return self._cloud.data(self._id).load(self._ctx)
+
+    def status(self) -> Status:
+        """Its state now."""
+        return engine.observe.status(self._ctx, self._cloud, self._id)
+
+    def machines(self) -> list[Machine]:
+        """The machines that are alive now."""
+        fleet = self._cloud.scaler(self._id).fleet(self._ctx)
+        return list(fleet.machines) if fleet else []
+
+    def events(self) -> list[CloudEvent]:
+        """What the scaler tells of itself."""
+        return self._cloud.scaler(self._id).events(self._ctx)
+
+    def keys(self) -> KeyPair | None:
+        """What opens its machines by SSH: whoever has it is root there. None on some clouds."""
+        return self._cloud.scaler(self._id).keys(self._ctx)
+
+    def reports(self) -> list[Report]:
+        """How each attempt that is over ended."""
+        return self._cloud.data(self._id).reports(self._ctx)
+
+    def origin(self) -> Origin | None:
+        """How this computer created it; None if it did not, or has forgotten."""
+        return engine.ledger.find(self._id)
+
+    def created(self) -> str:
+        """When it was created, in UTC; empty if nobody knows."""
+        return self._cloud.data(self._id).created(self._ctx)
+
+    def logs(
+        self,
+        *,
+        follow: bool = False,
+        rank: int | None = None,
+        attempt: int | None = None,
+        tail: int | None = None,
+        since: datetime | None = None,
+    ) -> Iterator[LogLine]:
+        """What was printed; with `follow`, goes on until the task has ended.
+
+        `tail`: the last so many lines of what there is. `since`: no lines from before.
+        """
+        from sojourn.core.clock import utc  # most commands have no time to look at
+
+        if tail is not None and tail < 0:
+            raise InvalidInput("tail", f"must be at least 0, got {tail}")
+        reading = engine.observe.follow if follow else engine.observe.logs
+        part = LogPart(rank, attempt, tail, utc(since) if since else "")
+        yield from reading(self._ctx, self._cloud, self._id, part)
+
+    def wait(self) -> Result:
+        """Wait until it has ended."""
+        for _ in engine.observe.follow(self._ctx, self._cloud, self._id):
+            pass
+        return self._result()
+
+    def pull(self, into: str | Path | None = None, *, output: str | None = None) -> list[str]:
+        """Bring the output home; works at any time. Returns the paths that were written.
+
+        `output`: another part of the workdir than the task says.
+        """
+        return engine.results.pull(
+            self._ctx,
+            self._cloud,
+            self._id,
+            task=self._task,
+            into=Path(into) if into else None,
+            output=output,
+        )
+
+    def amend(self, *, output: str | None, exclude: Sequence[str]) -> None:
+        """Change what comes home, and which files are transferred in neither direction."""
+        engine.results.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
+        self._task = None
+
+    def left_nothing(self, output: str | None = None) -> bool:
+        """Whether there is an output to bring home, and the task left nothing there.
+
+        `output`: another one than the task says.
+        """
+        return engine.results.left_nothing(self._ctx, self._cloud, self._id, output)
+
+    def changed(self) -> list[ChangedFile]:
+        """Files in its workdir that are new or differ from what was uploaded, caches aside."""
+        return self._cloud.data(self._id).changed(self._ctx)
+
+    def lost_some(self) -> bool:
+        """Whether some of its output could not be stored, and may still be on a machine."""
+        return engine.results.lost_some(self._ctx, self._cloud, self._id)
+
+    def stop(self) -> None:
+        """Take its machines away; `start` resumes from the last snapshot."""
+        engine.lifecycle.stop(self._ctx, self._cloud, self._id)
+
+    def start(self) -> None:
+        """Resume what was stopped."""
+        engine.lifecycle.start(self._ctx, self._cloud, self._id)
+
+    def interrupt(self, rank: int | None = None, *, notice: bool = True) -> list[str]:
+        """Take a machine away as a spot market does; returns the machines."""
+        return engine.lifecycle.interrupt(self._ctx, self._cloud, self._id, rank, notice=notice)
+
+    def delete(
+        self,
+        *,
+        into: str | Path | None = None,
+        output: str | None = None,
+        fetch: bool = True,
+        force: bool = False,
+    ) -> None:
+        """Bring the output home and remove everything; of a task that is gone, nothing is left.
+
+        `fetch=False` discards the results. `force` removes everything even if they cannot be
+        brought home.
+        """
+        engine.removal.delete(
+            self._ctx,
+            self._cloud,
+            self._id,
+            task=self._task,
+            into=Path(into) if into else None,
+            output=output,
+            fetch=fetch,
+            force=force,
+        )
+
+    def conclude(
+        self, status: Status | None = None, *, keep: bool = False, keep_failed: bool = False
+    ) -> Result:
+        """Bring the output home and delete it, unless there is a reason to keep it: see `run`.
+
+        `status`: as it was seen last. A task that is gone raises NotFound.
+        """
+        now = status or self.status()
+        kept = engine.removal.conclude(
+            self._ctx,
+            self._cloud,
+            self._id,
+            now.state,
+            task=self._task,
+            keep=keep,
+            keep_failed=keep_failed,
+        )
+        log = None if kept else engine.ledger.log_path(self._id)
+        return Result(self.id, now.state, now.exit_code, now.reason, kept, log)
+
+    def __repr__(self) -> str:
+        return f"Handle({self.id!r}, cloud={self.cloud!r})"
+
+    def _result(self) -> Result:
+        now = self.status()
+        return Result(self.id, now.state, now.exit_code, now.reason)
