@@ -311,7 +311,7 @@ def test_detach_prints_only_the_id(shell: Shell) -> None:
     assert again.stdout == result.stdout, "the same name is the same task"
     other = shell("run", "--detach", "--name", "mine", "--", "false")
     assert other.returncode == 1
-    assert "it is another one" in other.stderr
+    assert "a different task with this name already exists" in other.stderr
     assert [task] == shell.tasks()
 
 
