@@ -234,8 +234,8 @@ def test_what_only_the_disk_or_the_cloud_knows_is_refused_by_the_plan(project: P
         Bad('workdir = "file"', "is not a folder", "storage"),
         Bad('workdir = "dangling"', "not found; create it first", "storage"),
         Bad('container = "bucket"', "the local cloud keeps every task in a folder", "storage"),
-        Bad('output = "out"', "is a symlink that leads out of", "storage"),
-        Bad('output = "out/deeper"', "is a symlink that leads out of", "storage"),
+        Bad('output = "out"', "is a symlink that points outside", "storage"),
+        Bad('output = "out/deeper"', "is a symlink that points outside", "storage"),
     ]
     project.write("".join(_resource(f"r{index}", bad) for index, bad in enumerate(rows)))
     project.init()

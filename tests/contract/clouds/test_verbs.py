@@ -184,7 +184,7 @@ def test_a_task_that_is_there_already_is_told(lab: Lab) -> None:
     one = lab.create("true", name="again")
     one.wait()
     lab.create("true", name="again").delete()
-    assert any("has ended" in getattr(event, "message", "") for event in lab.events)
+    assert any("has already ended" in getattr(event, "message", "") for event in lab.events)
 
 
 def test_what_has_ended_is_not_started_again(lab: Lab) -> None:
@@ -192,7 +192,7 @@ def test_what_has_ended_is_not_started_again(lab: Lab) -> None:
     handle.wait()
     handle.start()
     assert handle.status().state is State.FAILED
-    assert any("does not run again" in getattr(event, "message", "") for event in lab.events)
+    assert any("cannot be started again" in getattr(event, "message", "") for event in lab.events)
     handle.delete()
 
 

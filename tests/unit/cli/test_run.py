@@ -311,7 +311,7 @@ def test_detach_prints_only_the_id(shell: Shell) -> None:
     assert again.stdout == result.stdout, "the same name is the same task"
     other = shell("run", "--detach", "--name", "mine", "--", "false")
     assert other.returncode == 1
-    assert "it is another one" in other.stderr
+    assert "a different task with this name already exists" in other.stderr
     assert [task] == shell.tasks()
 
 
@@ -339,7 +339,7 @@ def test_a_task_that_has_ended_does_not_run_again(shell: Shell) -> None:
     again = shell(*args)
     assert (again.returncode, again.stdout) == (0, "once\n")
     (task,) = shell.tasks()
-    assert f"Warning: {task} has ended, and does not run again: its log" in again.stderr
+    assert f"Warning: {task} has already ended and does not run again: its log" in again.stderr
     assert f"run `sojourn delete {task}` first or choose another name" in again.stderr
     assert "goes on" not in again.stderr
 

@@ -179,7 +179,7 @@ def test_results_that_cannot_come_home_are_not_removed(shell: Shell) -> None:
     home.rmdir()
     refused = shell("delete", task)
     assert refused.returncode == 2
-    assert "which is not a folder on this computer" in refused.stderr
+    assert "but this folder does not exist on this computer" in refused.stderr
     assert f"Nothing was removed. Run `sojourn delete --force {task}`" in refused.stderr
     assert shell.tasks() == [task]
     assert shell("gc", "--yes").returncode == 1

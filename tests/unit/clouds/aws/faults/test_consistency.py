@@ -431,7 +431,7 @@ def test_a_creation_that_was_broken_off_is_told_by_all_verbs(laptop: Laptop) -> 
 
 def test_a_refused_creation_changes_nothing_of_the_task_that_is_there(laptop: Laptop) -> None:
     laptop.create(tags={"team": "ml"})
-    with pytest.raises(Conflict, match="it is another one"):
+    with pytest.raises(Conflict, match="a different task with this name already exists"):
         laptop.create(tags={"team": "other"})
     marks = backends.s3().get_bucket_tagging(NAME)["Tags"]
     assert {"Key": "team", "Value": "ml"} in marks
