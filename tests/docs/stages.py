@@ -22,7 +22,7 @@ __all__ = [
 
 # Blocks that show something and cannot be run, by section and number, with the reason.
 NOT_RUN = {
-    ("README.md: Two commands", 2): "a log of `make demo`, which is run before each change",
+    ("README.md: Try it", 2): "a log of `make demo`, which is run before each change",
     ("README.md: How recovery works", 1): "a diagram",
     ("docs/aws.md: Set-up", 2): "numbers of an account; tests/unit/cli/test_aws_setup.py",
     ("docs/reference.md: States", 1): "a diagram",
@@ -46,7 +46,7 @@ CODES = {"sojourn run --timeout 1 ": 124}
 # Sections that take more than a few seconds, besides those on AWS, whose machines boot.
 SLOW = {
     "README.md: Install",
-    "README.md: The same with Terraform",
+    "README.md: With Terraform",
     "docs/guide.md: A script that resumes",
     "docs/terraform.md: A first task",
 }
@@ -132,8 +132,8 @@ def _with_provider(reader: Reader) -> None:
 STAGES: dict[str, Callable[[Reader], None]] = {
     "README.md: A first task": _first_task,
     "README.md: Install": Reader.make_clone,
-    "README.md: The same on AWS": _clone_with_files,
-    "README.md: The same with Terraform": Reader.in_a_clone,
+    "README.md: Run on AWS": _clone_with_files,
+    "README.md: With Terraform": Reader.in_a_clone,
     "README.md: Where things are stored": _ended,
     "docs/aws.md: A first run": _clone_with_files,
     "docs/aws.md: Set-up": Reader.in_a_clone,
