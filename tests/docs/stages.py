@@ -12,6 +12,7 @@ __all__ = [
     "BEFORE",
     "CASES",
     "CODES",
+    "FIRST",
     "INSTEAD",
     "LINES_NOT_RUN",
     "NOT_RUN",
@@ -20,12 +21,17 @@ __all__ = [
     "prepare",
 ]
 
+_TRAVELS = "docs/guide.md: What travels: excludes and ignore files"
 # Blocks that show something and cannot be run, by section and number, with the reason.
 NOT_RUN = {
-    ("README.md: Two commands", 2): "a log of `make demo`, which is run before each change",
+    ("README.md: Try it", 2): "a log of `make demo`, which is run before each change",
     ("README.md: How recovery works", 1): "a diagram",
     ("docs/aws.md: Set-up", 2): "numbers of an account; tests/unit/cli/test_aws_setup.py",
     ("docs/reference.md: States", 1): "a diagram",
+    (_TRAVELS, 1): "needs an upload of 1.2 GiB; tests/unit/cli/test_dry_run.py has the words",
+    (_TRAVELS, 4): "an ignore file; tests/unit/engine/test_gitignore.py reads many",
+    ("docs/guide.md: Watching a task", 1): "ages of tasks; tests/unit/cli/test_verbs.py has them",
+    ("docs/guide.md: Watching a task", 3): "needs a key at the right time; test_watching.py has it",
     ("docs/guide.md: Detaching and Ctrl-C", 2): "needs two keys in 3 s; test_interrupt.py has it",
 }
 # Lines that cannot be typed here.
@@ -46,7 +52,7 @@ CODES = {"sojourn run --timeout 1 ": 124}
 # Sections that take more than a few seconds, besides those on AWS, whose machines boot.
 SLOW = {
     "README.md: Install",
-    "README.md: The same with Terraform",
+    "README.md: With Terraform",
     "docs/guide.md: A script that resumes",
     "docs/terraform.md: A first task",
 }
@@ -93,6 +99,20 @@ def _checkpoints(reader: Reader) -> None:
     reader.environment["PYTHONPATH"] += os.pathsep + str(reader.cwd)
 
 
+def _python_script(reader: Reader) -> None:
+    reader.file("train.py", "print('trained')\n")
+
+
+def _small_folder(reader: Reader) -> None:
+    """What the example of a dry run has: a script, some data, and a venv that is ignored."""
+    for name in ("data.csv", "epochs.sh", "train.sh"):
+        (reader.cwd / name).unlink()
+    reader.file(".sojournignore", ".venv/\n")
+    reader.file(".venv/pyvenv.cfg", "")
+    reader.file("data/rows.csv", "x" * 2048)
+    reader.file("train.sh", "#!/bin/bash\n" + "#" * 49 + "\n")
+
+
 def _gitignore(reader: Reader) -> None:
     for name in ("a.log", "b.txt", "data/keep", "data/large"):
         reader.file(name, "")
@@ -107,8 +127,19 @@ def _ended(reader: Reader) -> None:
     assert said.code == 0, said.text
 
 
+def _three_ranks(reader: Reader) -> None:
+    said = reader.type("sojourn run --keep --name epochs --parallelism 3 -- true")
+    assert said.code == 0, said.text
+
+
 def _changed_here(reader: Reader) -> None:
-    _ended(reader)
+    """A task that has ended and was not pulled, with a result that was edited here since."""
+    reader.file("results/epoch.txt", "1\n")
+    said = reader.type(
+        "sojourn run --detach --name epochs --workdir . --output results --env LAST=3 "
+        "--env PAUSE=0 epochs.sh && sojourn logs epochs --follow"
+    )
+    assert said.code == 0, said.text
     reader.file("results/epoch.txt", "changed\n")
 
 
@@ -132,8 +163,8 @@ def _with_provider(reader: Reader) -> None:
 STAGES: dict[str, Callable[[Reader], None]] = {
     "README.md: A first task": _first_task,
     "README.md: Install": Reader.make_clone,
-    "README.md: The same on AWS": _clone_with_files,
-    "README.md: The same with Terraform": Reader.in_a_clone,
+    "README.md: Run on AWS": _clone_with_files,
+    "README.md: With Terraform": Reader.in_a_clone,
     "README.md: Where things are stored": _ended,
     "docs/aws.md: A first run": _clone_with_files,
     "docs/aws.md: Set-up": Reader.in_a_clone,
@@ -143,7 +174,10 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/guide.md: Detaching and Ctrl-C": _epoch_30,
     "docs/guide.md: JSON for scripts": _task_file,
     "docs/guide.md: Results at any time": _changed_here,
-    "docs/guide.md: What travels: excludes and .gitignore": _gitignore,
+    "docs/guide.md: Scripts, commands and arguments": _python_script,
+    "docs/guide.md: Watching a task": _three_ranks,
+    _TRAVELS: _small_folder,
+    "docs/reference.md: Python API": _task_file,
     "docs/reference.md: sojourn completion": _fish,
     "docs/terraform.md: A first task": _with_provider,
     "docs/terraform.md: Install": Reader.in_a_clone,
@@ -169,12 +203,24 @@ def _another_task(reader: Reader) -> str:
     return reader.type("sojourn run --name epochs -- true").text
 
 
+def _without_workdir(reader: Reader) -> str:
+    return reader.type("sojourn run python3 train.py").text
+
+
+def _option_after_script(reader: Reader) -> str:
+    return reader.type("sojourn run train.sh --output results").text
+
+
 # When text is printed that a section shows: what was printed then.
 CASES: dict[tuple[str, int], Callable[[Reader], str]] = {
-    ("docs/guide.md: What travels: excludes and .gitignore", 3): _not_storable,
+    ("docs/guide.md: Scripts, commands and arguments", 2): _without_workdir,
+    ("docs/guide.md: Scripts, commands and arguments", 3): _option_after_script,
+    (_TRAVELS, 6): _not_storable,
     ("docs/guide.md: Results at any time", 2): _gone_workdir,
     ("docs/guide.md: Names and ids", 1): _another_task,
 }
+# What a reader does before a block, besides what the section takes for granted.
+FIRST: dict[tuple[str, int], Callable[[Reader], None]] = {(_TRAVELS, 5): _gitignore}
 # What a fragment of a program goes by, to put before it.
 BEFORE = {
     ("docs/guide.md: Checkpoints, and what a snapshot guarantees", 1): "state = {}\n",

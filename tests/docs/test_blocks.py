@@ -77,6 +77,8 @@ def test_a_reader_can_do_what_it_says(section: Section, reader: Reader) -> None:
     stages.prepare(reader, section.name)
     for number, block in enumerate(section.blocks, 1):
         if (section.name, number) not in stages.NOT_RUN:
+            if first := stages.FIRST.get((section.name, number)):
+                first(reader)
             _Page(reader, section, number).run(block)
 
 
@@ -178,7 +180,7 @@ class _Page:
 def test_what_is_not_run_is_there() -> None:
     """Lists that name what is gone would hide what comes after it."""
     blocks = {(s.name, n): b for s in _SECTIONS for n, b in enumerate(s.blocks, 1)}
-    named = {*stages.NOT_RUN, *stages.CASES, *stages.BEFORE}
+    named = {*stages.NOT_RUN, *stages.CASES, *stages.BEFORE, *stages.FIRST}
     assert sorted(named - set(blocks)) == []
     assert sorted({*stages.STAGES, *stages.SLOW} - {section.name for section in _SECTIONS}) == []
     lines = {re.sub(" *#.*", "", line) for section in _SECTIONS for line in _lines(section)}

@@ -18,6 +18,8 @@ _PAGES = [_ROOT / "README.md", *sorted((_ROOT / "docs").glob("*.md"))]
 # Each is a regular expression, matched without regard to case.
 _REFUSED = (
     r"goes on with rank",
+    r"option that there is not|(is|are) told in words|what could mean two things",
+    r"the one before it\b|nobody has to watch|without further ado|while not known",
     r"could not be asked|cannot be asked",
     r"fell silent|was told to go;|waiting for the next machine",
     r"is how every id begins|could be any of:|give more of it",
