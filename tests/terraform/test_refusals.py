@@ -24,7 +24,7 @@ class Bad(NamedTuple):
 _OF_TYPE = 'Inappropriate value for attribute "'
 
 _INVALID = [
-    Bad('cloud = "nowhere"', "'nowhere' is not available (available: aws, local)"),
+    Bad('cloud = "nowhere"', "unknown cloud 'nowhere' (available: aws, local)"),
     Bad('cloud = "locl"', "did you mean 'local'?"),
     Bad("cloud = null", "is required, and must not be null"),
     Bad('cloud = ["local"]', f'{_OF_TYPE}cloud": string required'),
@@ -204,7 +204,7 @@ def test_clouds_that_are_not_there_are_refused_with_those_that_are(project: Proj
     found = validated(project, code=1)
     assert {(one.message, one.line) for one in found} == {
         (
-            f"cloud: {cloud!r} is not available (available: aws, local)",
+            f"cloud: unknown cloud {cloud!r} (available: aws, local)",
             f'cloud       = "{cloud}"',
         )
         for cloud in _CLOUDS
@@ -218,7 +218,7 @@ def test_what_only_the_disk_or_the_cloud_knows_is_refused_by_the_plan(project: P
     rows = [
         Bad('workdir = "file"', "is not a folder", "storage"),
         Bad('workdir = "dangling"', "there is no folder", "storage"),
-        Bad('container = "bucket"', "the local cloud keeps every task in a folder", "storage"),
+        Bad('container = "bucket"', "not supported by the local cloud", "storage"),
         Bad('output = "out"', "is a symlink that leads out of", "storage"),
         Bad('output = "out/deeper"', "is a symlink that leads out of", "storage"),
     ]

@@ -133,7 +133,7 @@ def test_doctor_tells_what_aws_needs_and_is_not_there(shell: Shell) -> None:
     hidden += "def version(name):\n    if name == 'boto3': raise metadata.PackageNotFoundError\n"
     hidden += "    return real(name)\nmetadata.version = version\n"
     said = _python(shell, hidden + _WITHOUT_BOTO, "doctor").stdout
-    assert "tasks there need it: pip install 'sojourn[aws]'" in said
+    assert "not installed, required to run tasks; run `pip install 'sojourn[aws]'`" in said
 
 
 def test_a_list_without_the_sdk_of_aws_is_of_the_other_clouds(shell: Shell) -> None:

@@ -47,7 +47,7 @@ def test_help_has_an_example(shell: Shell, name: str) -> None:
 
 def test_it_says_what_is_where_and_what_is_next(ready: Shell) -> None:
     shown = ready.ok("terraform", "install")
-    assert shown.startswith(f"Installed version {PROVIDER_VERSION} of the provider\n")
+    assert shown.startswith(f"Installed provider version {PROVIDER_VERSION}\n")
     for path in _wrappers(ready):
         assert str(path) in shown
     assert sys.executable in shown
@@ -56,7 +56,7 @@ def test_it_says_what_is_where_and_what_is_next(ready: Shell) -> None:
     assert "remove that block" not in shown
 
     again = ready.ok("terraform", "install")
-    assert again.startswith(f"Already there: version {PROVIDER_VERSION} of the provider\n")
+    assert again.startswith(f"Already installed: provider version {PROVIDER_VERSION}\n")
     assert "made" not in again
 
     removed = ready.ok("terraform", "uninstall").splitlines()
@@ -64,7 +64,7 @@ def test_it_says_what_is_where_and_what_is_next(ready: Shell) -> None:
     assert list(ready.home.iterdir()) == []
     nothing = ready("terraform", "uninstall")
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr == "There is nothing to remove.\n"
+    assert nothing.stderr == "Nothing to remove.\n"
 
 
 def test_another_version(ready: Shell) -> None:

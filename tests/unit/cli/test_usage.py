@@ -54,14 +54,14 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["run"], "script: is required: a script, a command, a task.yaml or a main.tf"),
-        (["run", "--"], "script: is required: a script, a command, a task.yaml or a main.tf"),
+        (["run"], "script: required; specify a script, a command, a task.yaml or a main.tf"),
+        (["run", "--"], "script: required; specify a script, a command, a task.yaml or a main.tf"),
         (["run", "no-such-file"], "script: no-such-file not found"),
         (["run", "no-such.yaml"], "script: no-such.yaml not found"),
         (["run", "--cloud", "locl", "--", "true"], "did you mean 'local'?"),
         (
             ["run", "--cloud", "mars", "--", "true"],
-            "'mars' is not available (available: aws, local",
+            "unknown cloud 'mars' (available: aws, local",
         ),
         (["run", "--parallelism", "0", "--", "true"], "parallelism: 0 is not possible"),
         (
@@ -70,16 +70,16 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         ),
         (["run", "--spot", "-2", "--", "true"], "spot: -2"),
         (["run", "--env", "1A=x", "--", "true"], "environment.1A: a name has letters"),
-        (["run", "--env", "=x", "--", "true"], "environment: '=x' should be NAME=VALUE"),
+        (["run", "--env", "=x", "--", "true"], "environment: must be NAME=VALUE, got '=x'"),
         (["run", "--env", "A_*=x", "--", "true"], "leave its value empty"),
-        (["run", "--tag", "x", "--", "true"], "tags: 'x' should be NAME=VALUE"),
+        (["run", "--tag", "x", "--", "true"], "tags: must be NAME=VALUE, got 'x'"),
         (["run", "--output", "../x", "--", "true"], "storage.output: '../x' is outside workdir"),
         (["run", "--workdir", "nowhere", "--", "true"], "storage.workdir: there is no folder"),
         (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
         (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
         (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
-        (["pull", "--into", "", "any"], "into: must not be empty; name a folder"),
-        (["delete", "--into", "", "any"], "into: must not be empty; name a folder"),
+        (["pull", "--into", "", "any"], "into: must not be empty; specify a folder"),
+        (["delete", "--into", "", "any"], "into: must not be empty; specify a folder"),
     ],
 )
 def test_invalid_input(shell: Shell, args: list[str], words: str) -> None:
