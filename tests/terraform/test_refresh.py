@@ -128,7 +128,7 @@ class TestLogs:
         assert now["state"] == "succeeded"
         [log] = now["logs"]
         first, *_, last = log.splitlines()
-        assert first == f"[only the end of it; all of it: sojourn logs {now['id']}]"
+        assert first == f"[truncated; run `sojourn logs {now['id']}` for the full log]"
         assert last.endswith(" the end")
         assert 7_000_000 < len(log) < 8_100_000
         project.destroy()

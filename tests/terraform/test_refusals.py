@@ -26,13 +26,13 @@ _OF_TYPE = 'Inappropriate value for attribute "'
 _INVALID = [
     Bad('cloud = "nowhere"', "unknown cloud 'nowhere' (available: aws, local)"),
     Bad('cloud = "locl"', "did you mean 'local'?"),
-    Bad("cloud = null", "is required, and must not be null"),
+    Bad("cloud = null", "required, must not be null"),
     Bad('cloud = ["local"]', f'{_OF_TYPE}cloud": string required'),
     Bad('script = ""', "is empty"),
     Bad('script = "echo hello"', "must begin with a shebang"),
     Bad('script = "#!/bin/sh\\r\\necho"', "has Windows line endings"),
     Bad('script = "#!/bin/sh\\n\\u0000"', "cannot contain a NUL character"),
-    Bad("script = null", "is required, and must not be null"),
+    Bad("script = null", "required, must not be null"),
     Bad("script = {}", f'{_OF_TYPE}script": string required'),
     Bad('region = ["us-west"]', f'{_OF_TYPE}region": string required'),
     Bad('region = "us\\u0000"', "cannot contain a NUL character"),
@@ -69,8 +69,8 @@ _INVALID = [
     Bad('tags = { a = ["b"] }', f'{_OF_TYPE}tags": element "a": string required'),
     Bad('name = ["a"]', f'{_OF_TYPE}name": string required'),
     Bad('name = "a\\u0000"', "cannot contain a NUL character"),
-    Bad('id = "tpi-mine"', "cannot be set, only read"),
-    Bad('state = "running"', "cannot be set, only read"),
+    Bad('id = "tpi-mine"', "read-only"),
+    Bad('state = "running"', "read-only"),
     Bad('flavour = "vanilla"', 'An argument named "flavour" is not expected here'),
     Bad('workdir = "."', 'An argument named "workdir" is not expected here'),
     Bad('workdir = ["."]', f'{_OF_TYPE}workdir": string required', "storage"),
@@ -322,6 +322,6 @@ resource "iterative_task" "example" {
     project.apply()
     project.until_state("succeeded")
     said = project.destroy().said
-    assert "left new or changed files (1), such as model.pt, and storage.output is blank" in said
+    assert "(1), such as model.pt: storage.output is not set" in said
     assert project.tasks() == []
     assert list((project.folder / "data").iterdir()) == []

@@ -145,7 +145,7 @@ def test_what_cannot_be_read(shell: Shell, field: str, args: list[str]) -> None:
     assert (run.returncode, run.stderr) == (2, b"")
     (problem,) = json.loads(run.stdout)["problems"]
     assert problem["path"] == field
-    assert "cannot be read; allow it first" in problem["message"]
+    assert "is not readable; run `chmod u+r " in problem["message"]
 
 
 def test_gitignore(shell: Shell) -> None:
@@ -430,7 +430,7 @@ def test_progress_on_a_terminal(shell: Shell) -> None:
 def test_machine_options_are_told_to_have_no_effect(shell: Shell) -> None:
     result = shell("run", "--machine", "xl", "--spot", "0", "--", "true")
     assert result.returncode == 0
-    assert "machine, spot have no effect" in result.stderr
+    assert "Ignoring machine, spot: the local cloud runs on this computer" in result.stderr
 
 
 def test_the_workdir_is_found_from_elsewhere(shell: Shell, tmp_path: Path) -> None:

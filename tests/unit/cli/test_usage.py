@@ -75,7 +75,10 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         (["run", "--tag", "x", "--", "true"], "tags: must be NAME=VALUE, got 'x'"),
         (["run", "--output", "../x", "--", "true"], "storage.output: '../x' is outside workdir"),
         (["run", "--workdir", "nowhere", "--", "true"], "storage.workdir: there is no folder"),
-        (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
+        (
+            ["run", "--container", "b", "--", "true"],
+            "storage.container: not supported by the local",
+        ),
         (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
         (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
         (["pull", "--into", "", "any"], "into: must not be empty; specify a folder"),
@@ -142,7 +145,7 @@ def test_a_home_that_cannot_be_used(shell: Shell) -> None:
     shell.environment["XDG_DATA_HOME"] = str(blocked)
     result = shell("run", "--", "true")
     assert result.returncode == 2
-    assert f"cannot write to {blocked}; allow it" in result.stderr
+    assert f"cannot write to {blocked}; make it writable" in result.stderr
     rows = shell.rows("run", "--", "true")
     assert (rows[-1]["type"], rows[-1]["error"]) == ("error", "InvalidInput")
 

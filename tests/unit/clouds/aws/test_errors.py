@@ -36,8 +36,12 @@ def test_other_validation_errors_are_about_the_input() -> None:
     ("code", "message", "hint"),
     [
         ("InvalidToken", "The provided token is malformed", "aws sso login"),
-        ("RequestTimeTooSkewed", "The difference is too large.", "Set the clock"),
-        ("SignatureDoesNotMatch", "Signature expired: 2 is now earlier than 3", "Set the clock"),
+        ("RequestTimeTooSkewed", "The difference is too large.", "Correct the clock"),
+        (
+            "SignatureDoesNotMatch",
+            "Signature expired: 2 is now earlier than 3",
+            "Correct the clock",
+        ),
         ("SignatureDoesNotMatch", "The signature does not match", "aws sso login"),
         ("OptInRequired", "You are not subscribed to this service.", "Enable the region"),
         ("AuthFailure", "AWS was not able to validate the credentials", "Enable the region"),
