@@ -384,7 +384,7 @@ class TestTwoAtOnce:
         assert project.finish(first).code == 0
         joined = other.finish(second)
         assert joined.code == 0
-        assert "is there already" in joined.said
+        assert "already exists and is adopted if it is the same task" in joined.said
         assert list(project.known()) == list(other.known()) == project.tasks()
         project.destroy()
         assert project.tasks() == []

@@ -85,10 +85,10 @@ _INVALID = [
     Bad('container_opts = { a = "b" }', "only together with storage.container", "storage"),
     Bad('container = ["b"]', f'{_OF_TYPE}container": string required', "storage"),
     Bad('flavour = "vanilla"', 'An argument named "flavour" is not expected here', "storage"),
-    Bad('create = "soon"', "'soon' is not a duration", "timeouts"),
-    Bad('read = "5"', "'5' is not a duration", "timeouts"),
-    Bad('update = "-1m"', "'-1m' is not a duration", "timeouts"),
-    Bad('delete = "0s"', "'0s' is not a duration", "timeouts"),
+    Bad('create = "soon"', "invalid duration 'soon'", "timeouts"),
+    Bad('read = "5"', "invalid duration '5'", "timeouts"),
+    Bad('update = "-1m"', "invalid duration '-1m'", "timeouts"),
+    Bad('delete = "0s"', "invalid duration '0s'", "timeouts"),
     Bad('fly = "5m"', 'An argument named "fly" is not expected here', "timeouts"),
 ]
 
@@ -267,7 +267,7 @@ def test_a_missing_workdir_is_a_warning_in_the_plan_and_an_error_in_the_apply(
     project.init()
     [warning] = told(project.run("plan", "-json"))
     assert (warning.severity, warning.line) == ("warning", 'workdir = "new"')
-    assert f"there is no folder {project.folder / 'new'} yet" in warning.message
+    assert f"storage.workdir: {project.folder / 'new'} does not exist yet" in warning.message
     failed = told(project.run("apply", "-json", "-auto-approve", code=1))
     errors = [one for one in failed if one.severity == "error"]
     assert [one.line for one in errors] == ['workdir = "new"']
@@ -297,7 +297,7 @@ resource "terraform_data" "folder" {
     changes = [('"out"', '"other"', 0), ("hello", "goodbye", 1)]  # in place, and a replacement
     for old, new, warnings in changes:
         (project.folder / "main.tf").write_text(main.replace(old, new))
-        assert project.plan(code=2).said.count("there is no folder") == warnings
+        assert project.plan(code=2).said.count("does not exist yet") == warnings
     project.destroy()
     assert (project.folder / "new/out/file").read_text() == "hello\n"
 

@@ -62,7 +62,8 @@ def _in_place(schema: Schema) -> Iterator[str]:
     if any(a.replace for a in every):
         free = [f"`{a.name}`" for a in every if a.optional and not a.replace]
         yield from (
-            f"{', '.join(free)} and `timeouts` are updated in place; changing any other argument replaces the task.",
+            f"{', '.join(free)} and `timeouts` are updated in place; "
+            "changing any other argument replaces the task.",
             "",
         )
 

@@ -247,7 +247,7 @@ def test_what_is_in_the_way_is_named(kind: str, home: Path) -> None:
     with pytest.raises(Conflict, match=words[kind]):
         install()
     if kind == "folder":
-        with pytest.raises(Conflict, match="Move it away"):
+        with pytest.raises(Conflict, match="Move it and try again"):
             install(force=True)
     else:
         install(force=True)
