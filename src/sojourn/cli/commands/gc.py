@@ -69,6 +69,6 @@ def _refuse_homeless(handle: Handle) -> None:
     if storage.output and not storage.workdir and not handle.left_nothing():
         raise InvalidInput(
             "workdir",
-            "not set, so there is no folder to download the results to. "
+            "not set, so the results have no folder to go to. "
             f"Run `sojourn delete {handle.id} --into FOLDER` to choose one",
         )
