@@ -27,7 +27,7 @@ def attach(
     """Follow a task to its end, then download its results and delete it, as `sojourn run` does.
 
     Exits with the script's exit code. Ctrl-C detaches; press it twice to stop the task. Without
-    ID: the last task created in this folder.
+    ID, uses the last task created in this folder.
 
     \b
     sojourn attach

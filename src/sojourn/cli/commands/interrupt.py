@@ -16,7 +16,7 @@ from sojourn.cli.session import id_argument, json_option, opened
 def interrupt(id: str | None, rank: int | None, no_notice: bool, as_json: bool) -> None:
     """Take machines of a task away, like a spot market does, to test how your script recovers.
 
-    Without ID: the last task created in this folder.
+    Without ID, uses the last task created in this folder.
 
     \b
     sojourn interrupt tpi-brave-amber-otter

@@ -64,7 +64,7 @@ def logs(
     """Show the log of a task. Logs outlive the machines that wrote them.
 
     With --follow, exits with the script's exit code; Ctrl-C stops following, not the task.
-    Without ID: the last task created in this folder.
+    Without ID, uses the last task created in this folder.
 
     \b
     sojourn logs --follow

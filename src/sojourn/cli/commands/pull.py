@@ -23,7 +23,7 @@ from sojourn.cli.session import (
 def pull(id: str | None, into: str | None, output: str | None, as_json: bool) -> None:
     """Download the results of a task at any time, even while it runs.
 
-    Keeps local files that you or another task changed as NAME.local. Without ID: the last task
+    Keeps local files that you or another task changed as NAME.local. Without ID, uses the last task
     created in this folder.
 
     \b

@@ -24,8 +24,8 @@ def stop(
 ) -> None:
     """Stop the machines of tasks after they save their work.
 
-    `sojourn start` resumes the tasks; `sojourn pull` downloads their results so far. Without IDS:
-    the last task created in this folder.
+    `sojourn start` resumes the tasks; `sojourn pull` downloads their results so far. Without IDS,
+    uses the last task created in this folder.
 
     \b
     sojourn stop tpi-brave-amber-otter
