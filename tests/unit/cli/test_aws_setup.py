@@ -102,7 +102,7 @@ def test_an_endpoint_that_is_none_is_told(shell: Shell) -> None:
     done = shell("run", "--cloud", "aws", "--", "true")
     assert "Traceback" not in done.stderr
     assert "Invalid endpoint: 127.0.0.1:9" in done.stderr
-    assert "See AWS_ENDPOINT_URL" in done.stderr
+    assert "Check AWS_ENDPOINT_URL" in done.stderr
 
 
 def test_a_task_of_this_computer_is_found_by_its_id_without_asking_aws(shell: Shell) -> None:

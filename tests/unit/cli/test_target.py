@@ -98,7 +98,7 @@ def test_options_may_follow_a_task_file(shell: Shell) -> None:
         "d",
     ]
     shown = refused(shell, "task.yaml", "--timeout", "1m", "--lr", "1")
-    assert "Unexpected '--lr' after task.yaml" in shown
+    assert "unexpected '--lr' after task.yaml" in shown
     right = "sojourn run --timeout 1m task.yaml -- --lr 1"
     assert shown.endswith(f"Run `{right}` to pass it along.\n")
 

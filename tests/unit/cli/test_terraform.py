@@ -91,7 +91,10 @@ def test_a_foreign_file(ready: Shell) -> None:
     path.write_bytes(b"\x7fELF" + bytes(1996))
     refused = ready("terraform", "install")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert f"{path} is a compiled program of 2,000 bytes" in refused.stderr
+    assert (
+        f"{path} already exists and is not Sojourn's: a compiled program of 2,000 bytes"
+        in refused.stderr
+    )
     assert "--force" in refused.stderr
     row = json.loads(ready("terraform", "install", "--json").stdout)
     assert row["error"] == "Conflict"
