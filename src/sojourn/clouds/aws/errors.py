@@ -162,7 +162,7 @@ def _ours(
     if code in _NO_CAPACITY:
         return CapacityError(message, hint="Try again later, or choose another machine or region.")
     if code in _TAKEN:
-        return Conflict(message, hint="The name is taken; choose another one.")
+        return Conflict(message, hint="This name is already taken; choose another name.")
     if code in _IN_USE:
         return Conflict(message, hint="Try again once it is no longer in use.")
     if code.startswith(("Invalid", "Malformed", "Validation", "MissingParameter")):

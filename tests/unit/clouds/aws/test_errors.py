@@ -24,7 +24,7 @@ def _ours(code: str, message: str, decoded: str = "") -> SojournError:
 def test_a_template_that_one_may_not_launch_is_a_matter_of_permissions() -> None:
     error = _ours("ValidationError", _DENIED, '{"action": "ec2:RunInstances"}')
     assert isinstance(error, AuthError)
-    assert error.hint.startswith("Allow ec2:RunInstances:")
+    assert error.hint.startswith("Allow ec2:RunInstances; see docs")
     assert "abc-DEF_1" not in error.message
 
 

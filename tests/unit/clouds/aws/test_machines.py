@@ -86,7 +86,7 @@ def test_machines_with_k80s_are_refused_with_what_to_use_instead(
 def test_a_type_that_is_nowhere_is_refused(laptop: SimAWS, machine: str) -> None:
     error = _refused(machine=machine)
     assert error.path == "machine"
-    assert error.message.startswith(f"machine: us-west-1 has no {machine}: ")
+    assert error.message.startswith(f"machine: {machine} is not available in us-west-1; ")
     assert "describe-instance-type-offerings --region us-west-1" in error.message
 
 
