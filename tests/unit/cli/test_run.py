@@ -145,7 +145,7 @@ def test_what_cannot_be_read(shell: Shell, field: str, args: list[str]) -> None:
     assert (run.returncode, run.stderr) == (2, b"")
     (problem,) = json.loads(run.stdout)["problems"]
     assert problem["path"] == field
-    assert "is not readable; run `chmod u+r " in problem["message"]
+    assert "is not readable; run `chmod u+r" in problem["message"]
 
 
 def test_gitignore(shell: Shell) -> None:
