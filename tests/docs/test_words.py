@@ -49,6 +49,15 @@ _REFUSED = (
     r"did not do its work on",
     r"is not to be had",
     r"as it takes\b.*as it takes",
+    r"allow it first|could not be looked at|what is under way comes to",
+    r"is too much; give|exclude each other",
+    r"does not tell (which|why|capitals)|did not say why|may tell more|would tell more",
+    r"somebody else has|whoever made it|that you may not look into",
+    r"there is no (bucket|instance profile|default vpc)\b",
+    r"and going on:|what is not home",
+    r"had done its work|was taken away with notice",
+    r"should be three numbers|should be NAME=VALUE",
+    r"docs/aws\.md has the whole policy|opens the machines",
 )
 _PATTERN = re.compile("|".join(f"(?:{phrase})" for phrase in _REFUSED), re.IGNORECASE)
 

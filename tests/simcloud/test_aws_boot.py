@@ -53,7 +53,7 @@ def test_an_image_without_a_python_for_the_agent(
     text = userdata._SCRIPT.removeprefix("#!/bin/sh\n")
     monkeypatch.setattr(userdata, "_SCRIPT", before.replace("{", "{{").replace("}", "}}") + text)
     handle = lab.create("true", parallelism=2)
-    assert ends(kit, handle) == "This image has no python3 of version 3.10 or later"
+    assert ends(kit, handle) == "This image has no Python 3.10 or later"
     handle.delete()
 
 
@@ -63,7 +63,9 @@ def test_an_agent_that_cannot_be_fetched_for_long(
     monkeypatch.setattr(template, "_BOOT_WITHIN", 2.0)
     kit.account.fail("s3:GetObject", who="*assumed-role*", code="AccessDenied", status=403, times=9)
     handle = lab.create("true")
-    assert ends(kit, handle).endswith("cannot be fetched: HTTP Error 403: Forbidden")
+    why = ends(kit, handle)
+    assert why.startswith("Could not start the agent: could not fetch agent-")
+    assert why.endswith(".zip: HTTP Error 403: Forbidden")
     kit.account.heal()
     handle.delete()
 
@@ -91,7 +93,10 @@ def test_a_role_that_gives_no_keys_for_a_while(kit: AwsKit, lab: Lab) -> None:
     assert handle.wait().status is State.SUCCEEDED
     [instance] = kit.account.instances()
     assert instance.machine
-    assert "no keys of its role yet: AssumeRoleUnauthorizedAccess" in instance.machine.console()
+    assert (
+        "role of this machine has no keys yet: AssumeRoleUnauthorizedAccess"
+        in instance.machine.console()
+    )
     handle.delete()
 
 
@@ -125,7 +130,7 @@ def test_an_agent_that_is_not_in_the_store_and_a_new_start_when_it_is(
     for key in files:
         store.delete_object(handle.id, key)
     kit.account.capacity(None, None, True)
-    assert "this image has another Python than is expected of it" in ends(kit, handle)
+    assert "this image has an unexpected Python version" in ends(kit, handle)
     for key, content in files.items():
         store.put_object(handle.id, key, content)
     handle.start()
@@ -140,7 +145,7 @@ def test_an_agent_that_fails_again_and_again(
     denied = {"code": "AccessDenied", "status": 403}
     kit.account.fail("s3:ListObjectsV2", who="*assumed-role*", times=99, **denied)  # type: ignore[arg-type]
     handle = lab.create("true")
-    told = "The agent failed 2 times on a machine, which gave up: its journal told why"
+    told = "The machine gave up after the agent failed 2 times; see its journal"
     assert ends(kit, handle) == told
     calls = [call for call in kit.account.calls if ":assumed-role/" in call.who]
     put_off = [call for call in calls if call.operation == "PutScheduledUpdateGroupAction"]

@@ -78,7 +78,7 @@ def test_a_spot_notice_lets_the_script_save_and_the_next_machine_goes_on(
     assert outcomes(handle) == ["preempted", "succeeded"]
     assert log_of(handle, attempt=1)[-1] == "last words"
     assert lost.machine
-    assert "notice: the spot market takes this machine back" in lost.machine.console()
+    assert "notice: spot interruption" in lost.machine.console()
     handle.delete()
     assert lab.output() == {"attempts": "1\n2\n", "saved": "saved\n"}
 
@@ -188,7 +188,7 @@ def test_a_recommendation_to_move_is_on_the_console_and_ends_nothing(kit: AwsKit
     running = machine_of(kit, handle).machine
     kit.account.recommend_rebalance(machine_of(kit, handle).id)
     assert running
-    until(lambda: "recommends to move" in running.console())
+    until(lambda: "rebalance recommendation" in running.console())
     kit.appear("go")
     assert handle.wait().status is State.SUCCEEDED
     assert outcomes(handle) == ["succeeded"]

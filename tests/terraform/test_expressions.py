@@ -91,7 +91,7 @@ def test_values_that_are_known_only_at_the_apply(project: Project) -> None:
 
 
 _BAD_LATE = {
-    "cloud": ('cloud = terraform_data.late["nowhere"].output', "'nowhere' is not available"),
+    "cloud": ('cloud = terraform_data.late["nowhere"].output', "unknown cloud 'nowhere'"),
     "script": ('script = terraform_data.late["echo"].output', "must start with a shebang"),
     "parallelism": ('parallelism = terraform_data.late["0"].output', "from 1 to 1000, got 0"),
     "environment": ('environment = { "A*" = terraform_data.late["echo"].output }', "with a glob"),

@@ -287,12 +287,13 @@ data "iterative_task" "set" {
     )
     project.init()
     found = {one.block.split('"')[3]: one for one in validated(project, code=1)}
-    assert found["both"].message.startswith("Give either `id` or `name`")
+    assert found["both"].message.startswith("Exactly one of `id` and `name` is required")
     assert found["both"].line == 'id   = "a"'
-    assert found["none"].message.startswith("Give either `id` or `name`")
-    assert (found["empty"].message[:12], found["empty"].line) == ("id: is empty", 'id = ""')
+    assert found["none"].message.startswith("Exactly one of `id` and `name` is required")
+    assert found["empty"].message.startswith("id: must not be empty")
+    assert found["empty"].line == 'id = ""'
     assert (found["nameless"].message[:5], found["nameless"].line) == ("name:", 'name = ""')
-    assert found["set"].message.startswith("state: cannot be set")
+    assert found["set"].message.startswith("state: read-only")
 
     absent = str(TaskId.deterministic("absent"))
     project.write(
@@ -422,6 +423,6 @@ def test_old_states_of_tasks_that_are_gone_or_elsewhere(project: Project) -> Non
     assert "1 to add, 0 to change, 0 to destroy" in project.plan(code=2).out
     state.write_text(_old_state(own, cloud="gcp"))
     for refused in (project.plan(code=1), project.destroy(code=1)):
-        assert "is in the cloud 'gcp', which this version does not have" in refused.said
-        assert "`terraform state rm` takes it out of the state" in refused.said
+        assert "uses the cloud 'gcp', which this version does not support" in refused.said
+        assert "`terraform state rm` to remove it from the state" in refused.said
     project.run("state", "rm", "iterative_task.example")

@@ -30,7 +30,7 @@ from tests.terraform.project import Project
 _APPLY = ("apply", "-no-color", "-auto-approve")
 _DESTROY = ("destroy", "-no-color", "-auto-approve")
 _HEARD = 0.5  # seconds after which Terraform has passed on what it was told
-_WARNING = "An earlier apply was killed while it created"
+_WARNING = "An earlier apply was killed while creating"
 
 # It needs a second to end, and says so in its output.
 _SLOW_TO_END = r"""
@@ -108,7 +108,7 @@ class TestControlC:
         ctrl_c(destroy)
         ended = project.finish(destroy)
         assert ended.code == 1
-        assert "Not all of it is removed" in ended.said
+        assert "Some resources remain. Run `terraform destroy` again" in ended.said
         assert list(project.known()) == project.tasks() != []
         project.destroy()
         _is_home(project)
@@ -207,7 +207,7 @@ class TestProviderKilled:
 
         planned = project.plan(code=2)
         assert f"{_WARNING} {left}" in planned.said
-        assert f"`sojourn delete {left}` removes it" in planned.said
+        assert f"`sojourn delete {left}` to delete it" in planned.said
         again = project.apply()
         assert f"{_WARNING} {left}" in again.said
         assert list(project.known()) == project.tasks() == [left]
@@ -300,7 +300,7 @@ class TestTerraformKilled:
         assert project.known() == {}
         again = project.apply()
         assert f"{_WARNING} {left}" in again.said
-        assert "If it is in the state, all is well" in again.said
+        assert "Ignore this if the task is in the state" in again.said
         assert list(project.known()) == project.tasks() == [left]
         project.destroy()
 
@@ -384,7 +384,7 @@ class TestTwoAtOnce:
         assert project.finish(first).code == 0
         joined = other.finish(second)
         assert joined.code == 0
-        assert "is there already" in joined.said
+        assert "already exists and is adopted if it is the same task" in joined.said
         assert list(project.known()) == list(other.known()) == project.tasks()
         project.destroy()
         assert project.tasks() == []

@@ -154,7 +154,7 @@ class TestSecrets:
         log = project.folder.parent / "log"
         project.environment |= {"TF_LOG": "TRACE", "TF_LOG_PATH": str(log)}
         refused = project.run("plan", "-no-color", code=1, TF_VAR_option=_OPTION)
-        assert "the local cloud keeps every task in a folder of its own" in refused.said
+        assert "not supported by the local cloud" in refused.said
         assert not _secrets_in(refused.said)
         assert not _secrets_in("\n".join(text for _, text in _ours(log.read_text())))
 

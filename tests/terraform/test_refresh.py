@@ -128,7 +128,7 @@ class TestLogs:
         assert now["state"] == "succeeded"
         [log] = now["logs"]
         first, *_, last = log.splitlines()
-        assert first == f"[only the end of it; all of it: sojourn logs {now['id']}]"
+        assert first == f"[truncated; run `sojourn logs {now['id']}` for the full log]"
         assert last.endswith(" the end")
         assert 7_000_000 < len(log) < 8_100_000
         project.destroy()
@@ -143,7 +143,7 @@ class TestResults:
         failed = project.destroy(code=1)
         assert f"{work}" in failed.said
         assert "sojourn delete --force" in failed.said
-        assert "defect" not in failed.said
+        assert "bug in Sojourn" not in failed.said
         assert list(project.known()) == project.tasks() != []
         assert project.stored("store/task.json")
 
@@ -159,7 +159,7 @@ class TestResults:
         failed = project.run("destroy", "-no-color", "-auto-approve", code=1, prefix=prefix)
         assert "Permission denied" in failed.said
         assert "sojourn delete --force" in failed.said
-        assert "defect" not in failed.said
+        assert "bug in Sojourn" not in failed.said
         assert list(project.known()) == project.tasks() != []
 
         work.chmod(0o755)
@@ -217,7 +217,7 @@ class TestTimeouts:
     def test_that_is_none_is_refused(self, project: Project) -> None:
         project.write(task(SLEEPS, 'timeouts { create = "soon" }'))
         project.init()
-        assert "'soon' is not a duration" in project.validate(code=1).said
+        assert "invalid duration 'soon'" in project.validate(code=1).said
 
 
 def test_nothing_is_refreshed_into_the_project(project: Project) -> None:

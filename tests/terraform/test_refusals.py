@@ -24,15 +24,15 @@ class Bad(NamedTuple):
 _OF_TYPE = 'Inappropriate value for attribute "'
 
 _INVALID = [
-    Bad('cloud = "nowhere"', "'nowhere' is not available (available: aws, local)"),
+    Bad('cloud = "nowhere"', "unknown cloud 'nowhere' (available: aws, local)"),
     Bad('cloud = "locl"', "did you mean 'local'?"),
-    Bad("cloud = null", "is required, and must not be null"),
+    Bad("cloud = null", "required, must not be null"),
     Bad('cloud = ["local"]', f'{_OF_TYPE}cloud": string required'),
     Bad('script = ""', "must not be empty"),
     Bad('script = "echo hello"', "must start with a shebang"),
     Bad('script = "#!/bin/sh\\r\\necho"', "has Windows line endings"),
     Bad('script = "#!/bin/sh\\n\\u0000"', "must not contain a NUL character"),
-    Bad("script = null", "is required, and must not be null"),
+    Bad("script = null", "required, must not be null"),
     Bad("script = {}", f'{_OF_TYPE}script": string required'),
     Bad('region = ["us-west"]', f'{_OF_TYPE}region": string required'),
     Bad('region = "us\\u0000"', "must not contain a NUL character"),
@@ -84,8 +84,8 @@ _INVALID = [
     Bad('tags = { a = ["b"] }', f'{_OF_TYPE}tags": element "a": string required'),
     Bad('name = ["a"]', f'{_OF_TYPE}name": string required'),
     Bad('name = "a\\u0000"', "must not contain a NUL character"),
-    Bad('id = "tpi-mine"', "cannot be set, only read"),
-    Bad('state = "running"', "cannot be set, only read"),
+    Bad('id = "tpi-mine"', "read-only"),
+    Bad('state = "running"', "read-only"),
     Bad('flavour = "vanilla"', 'An argument named "flavour" is not expected here'),
     Bad('workdir = "."', 'An argument named "workdir" is not expected here'),
     Bad('workdir = ["."]', f'{_OF_TYPE}workdir": string required', "storage"),
@@ -100,10 +100,10 @@ _INVALID = [
     Bad('container_opts = { a = "b" }', "only together with storage.container", "storage"),
     Bad('container = ["b"]', f'{_OF_TYPE}container": string required', "storage"),
     Bad('flavour = "vanilla"', 'An argument named "flavour" is not expected here', "storage"),
-    Bad('create = "soon"', "'soon' is not a duration", "timeouts"),
-    Bad('read = "5"', "'5' is not a duration", "timeouts"),
-    Bad('update = "-1m"', "'-1m' is not a duration", "timeouts"),
-    Bad('delete = "0s"', "'0s' is not a duration", "timeouts"),
+    Bad('create = "soon"', "invalid duration 'soon'", "timeouts"),
+    Bad('read = "5"', "invalid duration '5'", "timeouts"),
+    Bad('update = "-1m"', "invalid duration '-1m'", "timeouts"),
+    Bad('delete = "0s"', "invalid duration '0s'", "timeouts"),
     Bad('fly = "5m"', 'An argument named "fly" is not expected here', "timeouts"),
 ]
 
@@ -219,7 +219,7 @@ def test_clouds_that_are_not_there_are_refused_with_those_that_are(project: Proj
     found = validated(project, code=1)
     assert {(one.message, one.line) for one in found} == {
         (
-            f"cloud: {cloud!r} is not available (available: aws, local)",
+            f"cloud: unknown cloud {cloud!r} (available: aws, local)",
             f'cloud       = "{cloud}"',
         )
         for cloud in _CLOUDS
@@ -233,7 +233,7 @@ def test_what_only_the_disk_or_the_cloud_knows_is_refused_by_the_plan(project: P
     rows = [
         Bad('workdir = "file"', "is not a folder", "storage"),
         Bad('workdir = "dangling"', "not found; create it first", "storage"),
-        Bad('container = "bucket"', "the local cloud keeps every task in a folder", "storage"),
+        Bad('container = "bucket"', "not supported by the local cloud", "storage"),
         Bad('output = "out"', "is a symlink that points outside", "storage"),
         Bad('output = "out/deeper"', "is a symlink that points outside", "storage"),
     ]
@@ -282,7 +282,7 @@ def test_a_missing_workdir_is_a_warning_in_the_plan_and_an_error_in_the_apply(
     project.init()
     [warning] = told(project.run("plan", "-json"))
     assert (warning.severity, warning.line) == ("warning", 'workdir = "new"')
-    assert f"there is no folder {project.folder / 'new'} yet" in warning.message
+    assert f"storage.workdir: {project.folder / 'new'} does not exist yet" in warning.message
     failed = told(project.run("apply", "-json", "-auto-approve", code=1))
     errors = [one for one in failed if one.severity == "error"]
     assert [one.line for one in errors] == ['workdir = "new"']
@@ -312,7 +312,7 @@ resource "terraform_data" "folder" {
     changes = [('"out"', '"other"', 0), ("hello", "goodbye", 1)]  # in place, and a replacement
     for old, new, warnings in changes:
         (project.folder / "main.tf").write_text(main.replace(old, new))
-        assert project.plan(code=2).said.count("there is no folder") == warnings
+        assert project.plan(code=2).said.count("does not exist yet") == warnings
     project.destroy()
     assert (project.folder / "new/out/file").read_text() == "hello\n"
 
@@ -337,6 +337,6 @@ resource "iterative_task" "example" {
     project.apply()
     project.until_state("succeeded")
     said = project.destroy().said
-    assert "left new or changed files (1), such as model.pt, and storage.output is blank" in said
+    assert "(1), such as model.pt: storage.output is not set" in said
     assert project.tasks() == []
     assert list((project.folder / "data").iterdir()) == []

@@ -34,9 +34,9 @@ _COMMANDS = {
     "start": ("start", "Resume a stopped task."),
     "interrupt": ("interrupt", "Take a machine away, as a spot market does."),
     "delete": ("delete", "Download results and delete a task (alias: rm)."),
-    "gc": ("gc", "Show or delete what finished and incomplete tasks left behind."),
-    "doctor": ("doctor", "Show what is installed, found and working."),
-    "terraform": ("terraform", "Install the provider for Terraform and OpenTofu, or remove it."),
+    "gc": ("gc", "Show or delete finished and incomplete tasks."),
+    "doctor": ("doctor", "Check the installation, credentials and clouds."),
+    "terraform": ("terraform", "Install or remove the provider for Terraform and OpenTofu."),
     "completion": ("completion", "Print the completion script for a shell."),
     "create": ("run", "The same as `run --detach`."),
     "read": ("read", "Show the log and the state of a task, or follow its log."),
@@ -80,7 +80,7 @@ class _Lazy(click.Group):
 @click.group(
     cls=_Lazy,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every command has its own --help, with examples.",
+    epilog="Run `sojourn COMMAND --help` for details and examples.",
 )
 @click.version_option(__version__, prog_name="sojourn")
 def cli() -> None:

@@ -23,8 +23,7 @@ def see_through(session: Session, handle: Handle, *, keep: bool, keep_failed: bo
         result = handle.conclude(now, keep=keep, keep_failed=keep_failed)
     except NotFound:
         session.ctx.warn(
-            f"Task {handle.id} was deleted by another command; "
-            "this one did not download its results"
+            f"Task {handle.id} was deleted by another command; its results were not downloaded here"
         )
         return code or 1
     if code and result.log:

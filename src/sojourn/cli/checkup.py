@@ -55,7 +55,7 @@ def checkup() -> Iterator[Finding]:
         yield from _account(cloud)
     for tool in ("terraform", "tofu", "git"):
         found = shutil.which(tool)
-        yield Finding("ok" if found else "note", tool, found or "not found; it is optional")
+        yield Finding("ok" if found else "note", tool, found or "not found (optional)")
     yield _provider()
 
 
@@ -70,7 +70,7 @@ def _library(name: str) -> Finding:
     try:
         return Finding("ok", name, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Finding("problem", name, f"is missing; install it with: pip install {name}")
+        return Finding("problem", name, f"not installed; run `pip install {name}`")
 
 
 def _existing(folder: Path) -> Path:
@@ -101,7 +101,7 @@ def _store() -> Finding:
             works = store.put_new("probe", b"1") and not store.put_new("probe", b"2")
     except (SojournError, OSError) as error:
         return Finding("problem", "store", str(error))
-    detail = "conditional writes work" if works else "conditional writes do not work here"
+    detail = "conditional writes work" if works else "conditional writes are not supported here"
     return Finding("ok" if works else "problem", "store", detail)
 
 
@@ -117,13 +117,13 @@ def _extra(cloud: str, name: str) -> Finding:
         return Finding("ok", subject, metadata.version(name))
     except metadata.PackageNotFoundError:
         install = "python -m ensurepip" if name == "pip" else f"pip install 'sojourn[{cloud}]'"
-        return Finding("note", subject, f"is missing, and tasks there need it: {install}")
+        return Finding("note", subject, f"not installed, required to run tasks; run `{install}`")
 
 
 def _credentials(cloud: str, found: list[str]) -> Finding:
     detail = f"credentials found: {', '.join(found)}" if found else "no credentials found"
     if cloud not in clouds.NAMES:
-        detail += "; this version has no such cloud yet"
+        detail += "; not supported in this version"
     return Finding("note", cloud, detail)
 
 
@@ -137,7 +137,7 @@ def _account(cloud: str) -> Iterator[Finding]:
     try:
         yield from module.examine()
     except Exception as error:
-        yield Finding("note", f"{cloud} account", f"could not be looked at: {error}")
+        yield Finding("note", f"{cloud} account", f"check failed: {error}")
 
 
 def _provider() -> Finding:
@@ -147,16 +147,16 @@ def _provider() -> Finding:
     subject = "provider"
     python = recorded_python()
     if not python:
-        install = "sojourn terraform install"
-        return Finding("note", subject, f"{SOURCE} is not installed for Terraform; see: {install}")
+        install = "run `sojourn terraform install`"
+        return Finding("note", subject, f"{SOURCE} not installed; {install}")
     program = shutil.which(python)
     if program is None:
         again = "run `sojourn terraform install` again"
-        return Finding("note", subject, f"its Python is gone: {python}; {again}")
+        return Finding("note", subject, f"its Python {python} no longer exists; {again}")
     probe = "import sojourn.terraform, grpc, google.protobuf, cryptography"
     done = subprocess.run([program, "-c", probe], capture_output=True, text=True, check=False)
     if done.returncode:
-        why = (done.stderr.strip().splitlines() or ["it fails"])[-1]
+        why = (done.stderr.strip().splitlines() or ["unknown error"])[-1]
         extra = "pip install 'sojourn[terraform]'"
-        return Finding("note", subject, f"{python} cannot run it: {why}; install it there: {extra}")
+        return Finding("note", subject, f"{python} cannot run it: {why}; run `{extra}` there")
     return Finding("ok", subject, f"{SOURCE}, with {python}")

@@ -88,7 +88,7 @@ class WithCommand(click.Command):
             typed = Typed(verb, (*options, *more), (file, *rest[at + 1 :]), literal=True)
             if others and not ctx.resilient_parsing:
                 right = typed.line(file, "--", *others, *rest[at + 1 :])
-                ctx.fail(f"Unexpected {others[0]!r} after {file}. Arguments go last: {right}")
+                ctx.fail(f"unexpected {others[0]!r} after {file}. Run `{right}` to pass it along.")
             return typed
         if rest[:1] == ["--"]:
             return Typed(verb, tuple(options), (file, *rest[1:]), literal=True)

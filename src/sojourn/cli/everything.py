@@ -27,8 +27,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def all_options(function: _Function) -> _Function:
     """Adds --all and --yes."""
-    yes = click.option("-y", "--yes", is_flag=True, help="Do not ask; required in scripts.")
-    every = click.option("--all", "everything", is_flag=True, help="All tasks; asks first.")
+    yes = click.option(
+        "-y", "--yes", is_flag=True, help="Do not ask for confirmation; required in scripts."
+    )
+    every = click.option(
+        "--all", "everything", is_flag=True, help="Apply to all tasks, after confirmation."
+    )
     return every(yes(function))
 
 
@@ -57,7 +61,7 @@ def all_tasks(
             session.ctx.note("No tasks found")
         elif not yes:
             if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-                raise InvalidInput("all", "requires --yes when there is no terminal to ask on")
+                raise InvalidInput("all", "requires --yes without a terminal")
             for line in task_table([task_columns(*each) for each in found]):
                 session.ctx.note(line)
             if not _confirmed(session.ctx, question.format(_tasks(len(found)))):

@@ -29,7 +29,7 @@ def read_piped(source: Path | int, name: str) -> Task:
         with open(source, "rb", closefd=not isinstance(source, int)) as pipe:
             data = pipe.read()
     except OSError as error:
-        raise InvalidInput("script", f"{name} cannot be read: {error.strerror}") from error
+        raise InvalidInput("script", f"could not read {name}: {error.strerror}") from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

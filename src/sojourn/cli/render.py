@@ -300,7 +300,7 @@ def _write(text: str) -> None:
 
 
 def _unwritable(error: OSError) -> Unwritable:
-    return Unwritable(f"Standard output cannot be written: {error.strerror}")
+    return Unwritable(f"Could not write to standard output: {error.strerror}")
 
 
 def show_unwritable(error: OSError) -> int:

@@ -105,7 +105,7 @@ def json_option(function: _Function) -> _Function:
         "--json",
         "as_json",
         is_flag=True,
-        help="Print JSON lines; docs/reference.md documents them.",
+        help="Print JSON lines; see docs/reference.md.",
     )(function)
 
 
@@ -134,11 +134,11 @@ def into_option(text: str) -> Callable[[_Function], _Function]:
 def check_into(into: str | None) -> None:
     """A variable that is empty by mistake must not mean the workdir."""
     if into == "":
-        raise InvalidInput("into", "must not be empty; name a folder")
+        raise InvalidInput("into", "must not be empty; specify a folder")
 
 
 def output_option(function: _Function) -> _Function:
     """Adds --output."""
     return click.option(
-        "--output", help="Download this part of the workdir instead of the output."
+        "--output", help="Download this folder of the workdir instead of the output."
     )(function)

@@ -30,7 +30,9 @@ _RUNS = {".jl": "julia", ".js": "node", ".py": "python3", ".r": "Rscript", ".sh"
 def read_target(ctx: click.Context, typed: Typed, workdir: str) -> list[Task]:
     """The tasks that were asked for, without what options say of them."""
     if not typed.words:
-        raise InvalidInput("script", "is required: a script, a command, a task.yaml or a main.tf")
+        raise InvalidInput(
+            "script", "required; specify a script, a command, a task.yaml or a main.tf"
+        )
     if typed.dashed:
         return [Task(script=_script(typed.words))]
     file, *arguments = typed.words
@@ -127,7 +129,7 @@ def _refuse_stranded(
         others, options = _split(ctx, typed.words)
         if "--workdir" not in options:  # else it was given, but after what it belongs before
             others, options = list(typed.words), ["--workdir", "."]
-        error = InvalidInput("storage.workdir", f"is not set, so {names} would not be uploaded")
+        error = InvalidInput("storage.workdir", f"not set, so {names} would not be uploaded")
         error.hint = (
             f"Run `{typed.line(*options, *others)}` to upload the current folder, "
             f"or `{literal}` to run without it."
@@ -174,7 +176,7 @@ def _suggest_program(typed: Typed, path: Path, error: InvalidInput) -> None:
 
 def _readable(typed: Typed, path: Path, workdir: str) -> Path:
     if path.is_dir():
-        raise InvalidInput("script", f"{path} is a folder; give a script, a task.yaml or a main.tf")
+        raise InvalidInput("script", f"{path} is a folder, not a script, task.yaml or main.tf")
     if not path.exists():
         raise _not_found(typed, path, workdir)
     if not os.access(path, os.R_OK):

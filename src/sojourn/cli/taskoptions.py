@@ -25,15 +25,16 @@ PATH = click.Path(readable=False)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--name", help="Name it: the same name is always the same task."),
-    click.option("--cloud", help="Where to run: local (the default) or aws."),
-    click.option("--workdir", type=PATH, help="Folder to upload and to run in; none if not given."),
+    click.option("--name", help="Task name; the same name always means the same task."),
+    click.option("--cloud", help="Cloud to run on, local or aws (default: local)."),
+    click.option("--workdir", type=PATH, help="Folder to upload and run in (default: none)."),
     click.option("--output", help="Folder to download at the end, relative to the workdir."),
+    click.option("--no-output", is_flag=True, help="Download nothing and discard all files."),
     click.option(
-        "--no-output", is_flag=True, help="Download nothing: discard all files that it leaves."
-    ),
-    click.option(
-        "--exclude", multiple=True, metavar="GLOB", help="Do not transfer these files; repeatable."
+        "--exclude",
+        multiple=True,
+        metavar="GLOB",
+        help="Do not upload or download these files; repeatable.",
     ),
     click.option(
         "-e",
@@ -41,7 +42,7 @@ _OPTIONS = (
         "environment",
         multiple=True,
         metavar="NAME[=VALUE]",
-        help="Set a variable; without a value import the local one, also by glob; repeatable.",
+        help="Set a variable, or copy local ones by name or glob; repeatable.",
     ),
     click.option(
         "--env-file",
@@ -51,27 +52,38 @@ _OPTIONS = (
         metavar="FILE",
         help="Read variables from a file of NAME=VALUE lines; repeatable.",
     ),
-    click.option("--parallelism", type=int, help="How many machines (1)."),
+    click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
     click.option(
         "--timeout",
         metavar="DURATION",
         help="Maximum run time per machine, such as 45s, 90m or 1h30m (default: 24h).",
     ),
-    click.option("--machine", help="Machine type, such as m, l, xl, m+t4 (m)."),
-    click.option("--image", help="Machine image (ubuntu)."),
-    click.option("--region", help="Cloud region (us-west)."),
-    click.option("--disk-size", type=int, metavar="GB", help="Size of the disk (automatic)."),
-    click.option("--spot", type=float, metavar="PRICE", help="-1: on demand, 0: any spot price."),
-    click.option("--permission-set", help="Permissions of the machine, as the cloud has them."),
-    click.option("--container", help="Existing bucket, or bucket/path, to store in."),
+    click.option("--machine", help="Machine type, such as m, l, xl or m+t4 (default: m)."),
+    click.option("--image", help="Machine image (default: ubuntu)."),
+    click.option("--region", help="Cloud region (default: us-west)."),
+    click.option("--disk-size", type=int, metavar="GB", help="Disk size (default: automatic)."),
+    click.option(
+        "--spot",
+        type=float,
+        metavar="PRICE",
+        help="Maximum USD per hour; 0: any spot price, -1: on demand (default).",
+    ),
+    click.option("--permission-set", help="Cloud permissions of the machine."),
+    click.option("--container", help="Existing bucket or bucket/path for storage."),
     click.option(
         "--container-opt",
         "container_opts",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Options.",
+        help="Set a cloud-specific option of the container; repeatable.",
     ),
-    click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Tag all resources."),
+    click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Tag all cloud resources; repeatable.",
+    ),
 )
 
 
@@ -90,7 +102,7 @@ def tasks_from(
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if given.pop("no_output", None):
         if given.get("output"):
-            raise InvalidInput("output", "--output and --no-output exclude each other")
+            raise InvalidInput("output", "cannot be combined with --no-output")
         given["output"] = ""
     for name in ("environment", "container_opts", "tags"):
         if name in given:
@@ -100,7 +112,7 @@ def tasks_from(
     workdir = given.get("workdir", "")
     tasks = [changed(task, given) for task in read_target(ctx, typed, workdir)]
     if typed.dashed and not workdir and (left := stranded(typed.words[1:], workdir)):
-        warn(f"Not uploaded without --workdir: {', '.join(left)}")
+        warn(f"Not uploading without --workdir: {', '.join(left)}")
     _refuse_doubles(tasks)
     return tasks
 
@@ -117,7 +129,7 @@ def _refuse_doubles(tasks: list[Task]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidInput(
-                "name", f"{name!r} would be the name of several tasks; give each one of its own"
+                "name", f"several tasks are named {name!r}; use a different name for each"
             )
 
 
@@ -126,6 +138,6 @@ def _pairs(field: str, texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or (not equals and field != "environment"):
-            raise InvalidInput(field, f"{text!r} should be NAME=VALUE")
+            raise InvalidInput(field, f"must be NAME=VALUE, got {text!r}")
         pairs[name] = value
     return pairs

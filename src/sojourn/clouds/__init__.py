@@ -29,7 +29,7 @@ def load(name: str) -> Cloud:
         near = difflib.get_close_matches(name, NAMES, n=1)
         suggestion = f"; did you mean {near[0]!r}?" if near else ""
         raise InvalidInput(
-            "cloud", f"{name!r} is not available (available: {', '.join(NAMES)}){suggestion}"
+            "cloud", f"unknown cloud {name!r} (available: {', '.join(NAMES)}){suggestion}"
         )
     cloud: Cloud = import_module(f"sojourn.clouds.{name}").make_cloud()
     return cloud

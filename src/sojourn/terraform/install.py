@@ -138,7 +138,7 @@ def install(*, version: str = PROVIDER_VERSION, force: bool = False) -> Installe
     checked. Can be repeated.
     """
     if not _VERSION.fullmatch(version):
-        raise InvalidInput("version", f"{version!r} should be three numbers, as in 0.11.20")
+        raise InvalidInput("version", f"must be three numbers, such as 0.11.20, got {version!r}")
     names, python = platforms(), _python()
     targets = [
         (tool, _provider(host) / version / name / f"{_PROGRAM}_v{version}")
@@ -194,9 +194,9 @@ def platforms() -> tuple[str, ...]:
     architecture = _ARCHITECTURES.get(machine.lower())
     if sys.platform != "linux" or architecture is None:
         raise SojournError(
-            f"The Terraform provider does not run on {platform.system()} with {machine}",
-            hint="It runs on macOS, and on Linux with amd64, arm64, 386 and arm;"
-            " on Windows, use the Windows Subsystem for Linux.",
+            f"The Terraform provider does not support {platform.system()} on {machine}",
+            hint="Use macOS, or Linux on amd64, arm64, 386 or arm. "
+            "On Windows, use the Windows Subsystem for Linux.",
         )
     return (f"linux_{architecture}",)
 
@@ -205,7 +205,7 @@ def _root() -> Path:
     home = os.environ.get("HOME", "")
     if not os.path.isabs(home):  # the wrapper has nothing else to go by
         raise SojournError(
-            f"Your home folder is not known: HOME is {home!r}", hint="Set HOME to its path."
+            f"Could not find your home folder: HOME is {home!r}", hint="Set HOME to its path."
         )
     return Path(home) / ".terraform.d"
 
@@ -226,8 +226,8 @@ def _python() -> str:
     """The wrapper reads a line, so a path of several lines would not be found again."""
     if not sys.executable or "\n" in sys.executable:
         raise SojournError(
-            f"This Python cannot be recorded for the provider: its path is {sys.executable!r}",
-            hint="Install Sojourn with another Python, and try again from there.",
+            f"The provider cannot use this Python: its path is {sys.executable!r}",
+            hint="Install Sojourn with another Python and try again.",
         )
     return sys.executable
 
@@ -237,11 +237,11 @@ def _check(path: Path, *, force: bool) -> None:
     if not os.path.lexists(path) or _is_ours(path):
         return
     if path.is_dir():
-        raise Conflict(f"{path} is a folder", hint="Move it away, and try again.")
+        raise Conflict(f"{path} is a folder", hint="Move it and try again.")
     if not force:
         raise Conflict(
-            f"{path} is {_kind(path)}, and not Sojourn's",
-            hint="Replace it with --force, or move it away and try again.",
+            f"{path} already exists and is not Sojourn's: {_kind(path)}",
+            hint="Run `sojourn terraform install --force` to replace it, or move it.",
         )
 
 
@@ -261,7 +261,7 @@ def _kind(path: Path) -> str:
     size = f"of {path.stat().st_size:,} bytes"
     with suppress(OSError), open(path, "rb") as file:
         if file.read(4) in (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe"):
-            return f"a compiled program {size}, perhaps the provider that Sojourn succeeds"
+            return f"a compiled program {size}, possibly Terraform Provider Iterative"
     return f"a file {size}"
 
 

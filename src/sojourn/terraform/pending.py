@@ -230,7 +230,7 @@ def _held(ctx: Context, path: Path) -> int:
         if lock is not None:
             return lock
         if not told:
-            ctx.note(f"Waiting for another apply, which is creating or removing {path.stem}")
+            ctx.note(f"Waiting for another apply that is creating or deleting {path.stem}")
             told = True
         ctx.sleep(0.05)
 

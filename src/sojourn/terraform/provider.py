@@ -24,7 +24,9 @@ __all__ = ["IterativeProvider"]
 class IterativeProvider:
     """The successor of the provider of this name."""
 
-    schema = Schema(Block(description="Credentials come from where each cloud's own tools look."))
+    schema = Schema(
+        Block(description="Reads credentials from the same places as each cloud's own tools.")
+    )
     resources: Mapping[str, Resource] = {"iterative_task": TaskResource()}
     data_sources: Mapping[str, DataSource] = {"iterative_task": TaskData()}
 
@@ -42,10 +44,10 @@ class IterativeProvider:
 
 
 def _half_made(id: str, note: pending.Note, made: bool) -> Diagnostic:
-    unless = "If it is in the state, all is well. If not, " if made else ""
+    unless = "Ignore this if the task is in the state. Otherwise, run" if made else "Run"
     return Diagnostic(
-        f"An earlier apply was killed while it created {id}",
-        f"{unless}`terraform apply` of the same in {note.folder} goes on with it; "
-        f"`sojourn delete {id}` removes it.",
+        f"An earlier apply was killed while creating {id}",
+        f"{unless} `terraform apply` with the same configuration in {note.folder} to finish "
+        f"creating it, or `sojourn delete {id}` to delete it.",
         warning=True,
     )

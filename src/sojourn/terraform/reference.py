@@ -50,7 +50,7 @@ def _section(title: str, schema: Schema) -> Iterator[str]:
         limits = ", ".join(
             f"`{verb}` {seconds / 60:g} min" for verb, seconds in schema.timeouts.items()
         )
-        yield from (f"Block `timeouts`: how long each verb may take. Unless given: {limits}.", "")
+        yield from (f"Block `timeouts`: timeouts of operations. Defaults: {limits}.", "")
     yield from _table("Attribute", [a for a in block.attributes if a not in given])
 
 
@@ -61,7 +61,11 @@ def _in_place(schema: Schema) -> Iterator[str]:
     ]
     if any(a.replace for a in every):
         free = [f"`{a.name}`" for a in every if a.optional and not a.replace]
-        yield from (f"{', '.join(free)} and `timeouts` change in place; all else replaces.", "")
+        yield from (
+            f"{', '.join(free)} and `timeouts` are updated in place; "
+            "changing any other argument replaces the task.",
+            "",
+        )
 
 
 def _table(head: str, attributes: list[Attribute] | tuple[Attribute, ...]) -> Iterator[str]:

@@ -28,8 +28,8 @@ __all__ = ["TaskResource"]
 
 _LOOK_WITHIN = 60.0  # seconds to see what a creation that failed left
 _KEPT = (
-    "What is not home stays in the cloud: repair it and destroy again. "
-    "`sojourn delete --force {id}` removes it all the same."
+    "Results that were not downloaded are still in the cloud. Fix the problem and run "
+    "`terraform destroy` again, or run `sojourn delete --force {id}` to delete it anyway."
 )
 
 
@@ -82,7 +82,7 @@ class TaskResource:
             try:
                 return {**state, **observed(_handle(state, context(call)))}
             except NotFound:
-                call.log.write("warn", f"{state['id']} is gone")
+                call.log.write("warn", f"{state['id']} no longer exists")
                 return None
 
     def update(self, call: Call, prior: Object, planned: Object) -> Object:
@@ -97,7 +97,7 @@ class TaskResource:
         pending.forget(own)
         with failing(_KEPT.format(id=own)), pending.removal(ctx, own) as wanted:
             if not wanted:
-                ctx.warn(f"{own} stays: another resource of this name has taken it over")
+                ctx.warn(f"Keeping {own}: another resource with this name uses it now")
                 return
             try:
                 handle = _handle(state, ctx)
@@ -109,9 +109,9 @@ class TaskResource:
                     _warn_of_files(ctx, handle)
                     handle.delete(fetch=False)
             except NotFound:
-                call.log.write("info", f"{own} is gone already")
+                call.log.write("info", f"{own} is already deleted")
             except Cancelled as error:
-                error.hint = "Not all of it is removed; `terraform destroy` goes on with it."
+                error.hint = "Some resources remain. Run `terraform destroy` again to delete them."
                 raise
 
     def find(self, call: Call, id: str) -> Object:
@@ -119,7 +119,7 @@ class TaskResource:
             handle = api.get(id, ctx=context(call))
             status = handle.status()
             if not status.ranks:
-                raise Conflict(f"{handle.id} cannot be imported: {status.reason}")
+                raise Conflict(f"Could not import {handle.id}: {status.reason}")
             return {**described(handle.task()), **observed(handle), "id": handle.id}
 
     def upgrade(self, version: int, state: Object) -> Object:
@@ -132,7 +132,7 @@ def _created(ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool)
     handle = api.get(str(id), cloud=task.cloud, ctx=ctx)
     existed = handle.exists() and not resumed
     if existed:
-        ctx.warn(f"{id} is there already: if it is the same task, it is taken over as it is")
+        ctx.warn(f"{id} already exists and is adopted if it is the same task")
     try:
         return api.create(task, id=id, ctx=ctx)
     except (SojournError, OSError) as error:
@@ -145,7 +145,7 @@ def _looked_at(call: Call, handle: api.Handle, state: Object) -> Object:
     try:
         return {**state, **observed(handle)}
     except (SojournError, OSError) as error:  # it exists: nothing may be lost now
-        summary = f"{handle.id} is started, but could not be looked at"
+        summary = f"Started {handle.id}, but could not read its state"
         call.warn(Diagnostic(summary, str(error), warning=True))
         return state
 
@@ -161,9 +161,9 @@ def _left(handle: api.Handle, ctx: Context) -> bool:
 def _handle(state: Object, ctx: Context) -> api.Handle:
     if state["cloud"] not in clouds.NAMES:
         raise Conflict(
-            f"{state['id']} is in the cloud {state['cloud']!r}, which this version does not have",
-            hint="If another provider made it, destroy it with that one; `terraform state rm` "
-            "takes it out of the state.",
+            f"{state['id']} uses the cloud {state['cloud']!r}, which this version does not support",
+            hint="If another provider created it, destroy it with that provider, or run "
+            "`terraform state rm` to remove it from the state.",
         )
     return api.get(state["id"], cloud=state["cloud"], ctx=ctx)
 
@@ -174,11 +174,11 @@ def _refuse_to_lose(handle: api.Handle, storage: Storage) -> None:
         return
     if handle.left_nothing(storage.output) and not handle.left_nothing("."):
         raise Conflict(
-            f"{handle.id} succeeded and left nothing in its output {storage.output!r}: "
-            "it may have written its results elsewhere",
-            hint=f"To see what it wrote: sojourn pull {handle.id} --output . --into FOLDER\n"
-            "Then correct `output`, or leave it out, and apply before you destroy again; "
-            f"or remove it all: sojourn delete {handle.id}",
+            f"{handle.id} succeeded but left nothing in its output {storage.output!r}; "
+            "its results could be in another folder",
+            hint=f"Run `sojourn pull {handle.id} --output . --into FOLDER` to download everything. "
+            "Then correct or remove `output` and run `terraform apply` before "
+            f"`terraform destroy`, or run `sojourn delete {handle.id}` to delete the task.",
         )
 
 
@@ -187,8 +187,8 @@ def _warn_of_files(ctx: Context, handle: api.Handle) -> None:
     changed = handle.changed()
     if changed:
         ctx.warn(
-            f"{handle.id} left new or changed files ({len(changed)}), such as {changed[0].path}, "
-            "and storage.output is blank: they are discarded"
+            f"Discarding new or changed files of {handle.id} ({len(changed)}), such as "
+            f"{changed[0].path}: storage.output is not set"
         )
 
 
@@ -211,8 +211,8 @@ def _missing_workdir(storage: Storage) -> Iterator[Diagnostic]:
     if _workdir_missing(storage):
         folder = Path(storage.workdir).absolute()
         yield Diagnostic(
-            f"storage.workdir: there is no folder {folder} yet",
-            "It must be there when the task is created.",
+            f"storage.workdir: {folder} does not exist yet",
+            "It must exist when the task is created.",
             ("storage", 0, "workdir"),
             warning=True,
         )

@@ -42,27 +42,29 @@ class TaskData:
                 Attribute(
                     "id",
                     STRING,
-                    "The identifier of the task, or a beginning of it that only one has.",
+                    "ID of the task, or a unique prefix of it.",
                     optional=True,
                     computed=True,
                 ),
-                Attribute("name", STRING, "Its name, instead of `id`.", optional=True),
+                Attribute("name", STRING, "Name of the task; use instead of `id`.", optional=True),
                 *_READ,
                 *_STORAGE,
                 *OBSERVED,
             ),
             (),
-            "A task that exists, whoever made it.",
+            "An existing task, created with Terraform or not.",
         ),
         timeouts={"read": 180.0},
     )
 
     def validate(self, config: Object) -> Iterable[Diagnostic]:
         if (config["id"] is None) == (config["name"] is None):
-            yield Diagnostic("Give either `id` or `name`", "They say which task is meant.", ("id",))
+            yield Diagnostic("Exactly one of `id` and `name` is required", "Set one.", ("id",))
         for name in ("id", "name"):
             if config[name] == "":
-                yield Diagnostic(f"{name}: is empty", "It says which task is meant.", (name,))
+                yield Diagnostic(
+                    f"{name}: must not be empty", "Set it to identify the task.", (name,)
+                )
 
     def read(self, call: Call, config: Object) -> Object:
         with failing():

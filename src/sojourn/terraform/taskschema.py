@@ -43,52 +43,50 @@ def _argument(name: str, type: Type, description: str, **more: Any) -> Attribute
 
 
 _ARGUMENTS = (
-    _argument("cloud", STRING, "Where the task runs.", required=True),
+    _argument("cloud", STRING, "Cloud to run on: `local` or `aws`.", required=True),
     _argument(
         "script",
         STRING,
-        "The script to run; its first line, a shebang, says what runs it.",
+        "Script to run; must start with a shebang.",
         required=True,
     ),
     _argument("arguments", _TEXTS, "Arguments for the script: `$1`, `$2` and so on."),
-    _argument("region", STRING, "The region or zone of the cloud.", default="us-west"),
-    _argument("machine", STRING, "The type of machine.", default="m"),
-    _argument(
-        "disk_size", NUMBER, "Size of the machine's disk in GB; `-1`: automatic.", default=-1
-    ),
+    _argument("region", STRING, "Cloud region or zone.", default="us-west"),
+    _argument("machine", STRING, "Machine type.", default="m"),
+    _argument("disk_size", NUMBER, "Disk size in GB; `-1`: automatic.", default=-1),
     _argument(
         "spot",
         NUMBER,
-        "`-1`: on demand; `0`: spot at an automatic price; more: the most to pay, in USD per hour.",
+        "`-1`: on demand; `0`: any spot price; above: maximum spot price in USD per hour.",
         default=-1,
     ),
-    _argument("image", STRING, "The image that the machine starts from.", default="ubuntu"),
+    _argument("image", STRING, "Machine image.", default="ubuntu"),
     _argument(
         "permission_set",
         STRING,
-        "What the machine may do in the cloud; the form depends on the cloud.",
+        "Cloud permissions of the machine; the format depends on the cloud.",
         default="",
     ),
-    _argument("parallelism", NUMBER, "How many machines run the script.", default=1),
+    _argument("parallelism", NUMBER, "Number of machines.", default=1),
     _argument(
         "environment",
         _TEXT_MAP,
-        "Variables for the script. An empty value takes the local one; a glob as a name with an "
-        "empty value takes all that match.",
+        "Environment variables of the script. An empty value copies the local variable; a glob "
+        "with an empty value copies all that match.",
         sensitive=True,
         readable=False,
     ),
     _argument(
         "timeout",
         NUMBER,
-        "Seconds that the script may run, from each start of a machine.",
+        "Maximum run time per machine, in seconds.",
         default=DEFAULT_TIMEOUT,
     ),
-    _argument("tags", _TEXT_MAP, "Tags for all that is made in the cloud."),
+    _argument("tags", _TEXT_MAP, "Tags of all cloud resources."),
     _argument(
         "name",
         STRING,
-        "A name that always gives the same `id`. Discouraged: change the name of the resource.",
+        "Name that determines the `id`. Not recommended; rename the resource instead.",
     ),
 )
 
@@ -97,72 +95,78 @@ _STORAGE = Block(
         _argument(
             "workdir",
             STRING,
-            "The folder to upload, in which the script runs; blank: none.",
+            "Folder to upload and run in; empty: none.",
             default="",
             same=_same_folder,
         ),
         Attribute(
             "output",
             STRING,
-            "The folder to bring home, relative to `workdir`; blank: none.",
+            "Folder to download, relative to `workdir`; empty: none.",
             optional=True,
             default="",
         ),
         Attribute(
             "exclude",
             _TEXTS,
-            "Patterns of files that are transferred in neither direction. With a leading `/` they "
-            "start at `workdir`, otherwise they match at any depth; `**` crosses folders.",
+            "Patterns of files not to upload or download. A leading `/` anchors a pattern at "
+            "`workdir`, otherwise it matches at any depth; `**` matches any folders.",
             optional=True,
         ),
         _argument(
             "container",
             STRING,
-            "An existing bucket, or `bucket/path`, to use instead of a new one.",
+            "Existing bucket or `bucket/path` to use instead of a new bucket.",
             default="",
         ),
         _argument(
             "container_opts",
             _TEXT_MAP,
-            "Options for `container`, which depend on the cloud.",
+            "Cloud-specific options of `container`.",
             sensitive=True,
             readable=False,
         ),
     ),
-    description="What travels with the script, and what comes home.",
+    description="What to upload and download.",
 )
 
 OBSERVED = (
-    Attribute("ssh_public_key", STRING, "Opens the machines.", computed=True, sensitive=True),
-    Attribute("ssh_private_key", STRING, "Opens the machines.", computed=True, sensitive=True),
-    Attribute("addresses", _TEXTS, "Addresses of the machines that are alive.", computed=True),
+    Attribute(
+        "ssh_public_key", STRING, "Public SSH key of the machines.", computed=True, sensitive=True
+    ),
+    Attribute(
+        "ssh_private_key", STRING, "Private SSH key of the machines.", computed=True, sensitive=True
+    ),
+    Attribute("addresses", _TEXTS, "IP addresses of running machines.", computed=True),
     Attribute(
         "status",
         Type("map", NUMBER),
-        "How many machines are `running`, `succeeded` and `failed`.",
+        "Number of machines that are `running`, `succeeded` and `failed`.",
         computed=True,
     ),
     Attribute(
         "state",
         STRING,
-        "The state of the task in one word: `queued`, `provisioning`, `running`, `recovering`, "
+        "State of the task: `queued`, `provisioning`, `running`, `recovering`, "
         "`succeeded`, `failed`, `timed-out` or `stopped`.",
         computed=True,
     ),
-    Attribute("reason", STRING, "Why it is in this state, if there is more to say.", computed=True),
-    Attribute("events", _TEXTS, "What the cloud tells of the machines.", computed=True),
-    Attribute("logs", _TEXTS, "What the script printed: one text a machine.", computed=True),
+    Attribute("reason", STRING, "Reason for the state, if any.", computed=True),
+    Attribute(
+        "events", _TEXTS, "Events of the machines, as the cloud reports them.", computed=True
+    ),
+    Attribute("logs", _TEXTS, "Output of the script: one string per machine.", computed=True),
 )
 
 TASK = Schema(
     Block(
         (
-            Attribute("id", STRING, "The identifier of the task, `tpi-...`.", computed=True),
+            Attribute("id", STRING, "ID of the task, `tpi-...`.", computed=True),
             *_ARGUMENTS,
             *OBSERVED,
         ),
         (Nested("storage", _STORAGE, at_most=1),),
-        "A script with its data on a machine that is made for it, watched, and taken away again.",
+        "Runs a script with its data on a temporary machine.",
     ),
     version=1,
     timeouts={"create": 900.0, "read": 180.0, "update": 180.0, "delete": 900.0},

@@ -120,5 +120,5 @@ class _End:
             self._whole = False
 
     def text(self, id: str) -> str:
-        first = [] if self._whole else [f"[only the end of it; all of it: sojourn logs {id}]"]
+        first = [] if self._whole else [f"[truncated; run `sojourn logs {id}` for the full log]"]
         return "\n".join([*first, *self._lines])

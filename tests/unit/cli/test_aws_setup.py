@@ -102,7 +102,7 @@ def test_an_endpoint_that_is_none_is_told(shell: Shell) -> None:
     done = shell("run", "--cloud", "aws", "--", "true")
     assert "Traceback" not in done.stderr
     assert "Invalid endpoint: 127.0.0.1:9" in done.stderr
-    assert "See AWS_ENDPOINT_URL" in done.stderr
+    assert "Check AWS_ENDPOINT_URL" in done.stderr
 
 
 def test_a_task_of_this_computer_is_found_by_its_id_without_asking_aws(shell: Shell) -> None:
@@ -133,7 +133,7 @@ def test_doctor_tells_what_aws_needs_and_is_not_there(shell: Shell) -> None:
     hidden += "def version(name):\n    if name == 'boto3': raise metadata.PackageNotFoundError\n"
     hidden += "    return real(name)\nmetadata.version = version\n"
     said = _python(shell, hidden + _WITHOUT_BOTO, "doctor").stdout
-    assert "tasks there need it: pip install 'sojourn[aws]'" in said
+    assert "not installed, required to run tasks; run `pip install 'sojourn[aws]'`" in said
 
 
 def test_a_list_without_the_sdk_of_aws_is_of_the_other_clouds(shell: Shell) -> None:

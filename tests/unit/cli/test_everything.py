@@ -50,7 +50,7 @@ def test_without_a_terminal_it_has_to_be_confirmed(shell: Shell, verb: str) -> N
     running, ended = _two(shell)
     result = shell(verb, "--all")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "Error: all: requires --yes when there is no terminal to ask on\n"
+    assert result.stderr == "Error: all: requires --yes without a terminal\n"
     (row,) = shell.rows(verb, "--all")
     assert (row["type"], row["error"]) == ("error", "InvalidInput")
     assert shell.state(running) == "running"

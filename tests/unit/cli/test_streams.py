@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.cli.shell import COMMAND, Shell
 
-_FULL = "Error: Standard output cannot be written: No space left on device\n"
+_FULL = "Error: Could not write to standard output: No space left on device\n"
 
 needs_full = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 

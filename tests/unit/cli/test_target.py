@@ -98,21 +98,22 @@ def test_options_may_follow_a_task_file(shell: Shell) -> None:
         "d",
     ]
     shown = refused(shell, "task.yaml", "--timeout", "1m", "--lr", "1")
-    assert "Unexpected '--lr' after task.yaml" in shown
-    assert shown.endswith("Arguments go last: sojourn run --timeout 1m task.yaml -- --lr 1\n")
+    assert "unexpected '--lr' after task.yaml" in shown
+    right = "sojourn run --timeout 1m task.yaml -- --lr 1"
+    assert shown.endswith(f"Run `{right}` to pass it along.\n")
 
 
 def test_a_command_whose_file_would_stay_here(shell: Shell) -> None:
     shell.file("train.py", "print('trained')")
     shown = refused(shell, "python3", "train.py", "--lr", "1")
-    assert "storage.workdir: is not set, so train.py would not be uploaded" in shown
+    assert "storage.workdir: not set, so train.py would not be uploaded" in shown
     uploading, without = suggested(shown)
     assert uploading == ["run", "--workdir", ".", "python3", "train.py", "--lr", "1"]
     assert without == ["run", "--", "python3", "train.py", "--lr", "1"]
     assert shell.ok(*uploading) == "trained\n"
     asked = shell(*without)
     assert asked.returncode == 2
-    assert "Warning: Not uploaded without --workdir: train.py" in asked.stderr
+    assert "Warning: Not uploading without --workdir: train.py" in asked.stderr
 
 
 def test_a_script_whose_argument_would_stay_here(shell: Shell) -> None:

@@ -47,7 +47,7 @@ def test_help_has_an_example(shell: Shell, name: str) -> None:
 
 def test_it_says_what_is_where_and_what_is_next(ready: Shell) -> None:
     shown = ready.ok("terraform", "install")
-    assert shown.startswith(f"Installed version {PROVIDER_VERSION} of the provider\n")
+    assert shown.startswith(f"Installed provider version {PROVIDER_VERSION}\n")
     for path in _wrappers(ready):
         assert str(path) in shown
     assert sys.executable in shown
@@ -56,7 +56,7 @@ def test_it_says_what_is_where_and_what_is_next(ready: Shell) -> None:
     assert "remove that block" not in shown
 
     again = ready.ok("terraform", "install")
-    assert again.startswith(f"Already there: version {PROVIDER_VERSION} of the provider\n")
+    assert again.startswith(f"Already installed: provider version {PROVIDER_VERSION}\n")
     assert "made" not in again
 
     removed = ready.ok("terraform", "uninstall").splitlines()
@@ -64,7 +64,7 @@ def test_it_says_what_is_where_and_what_is_next(ready: Shell) -> None:
     assert list(ready.home.iterdir()) == []
     nothing = ready("terraform", "uninstall")
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert nothing.stderr == "There is nothing to remove.\n"
+    assert nothing.stderr == "Nothing to remove.\n"
 
 
 def test_another_version(ready: Shell) -> None:
@@ -78,7 +78,10 @@ def test_another_version(ready: Shell) -> None:
 def test_a_version_that_is_none(ready: Shell, version: str) -> None:
     result = ready("terraform", "install", f"--version={version}")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == f"Error: version: {version!r} should be three numbers, as in 0.11.20\n"
+    assert (
+        result.stderr
+        == f"Error: version: must be three numbers, such as 0.11.20, got {version!r}\n"
+    )
     assert list(ready.home.iterdir()) == []
 
 
@@ -88,7 +91,10 @@ def test_a_foreign_file(ready: Shell) -> None:
     path.write_bytes(b"\x7fELF" + bytes(1996))
     refused = ready("terraform", "install")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert f"{path} is a compiled program of 2,000 bytes" in refused.stderr
+    assert (
+        f"{path} already exists and is not Sojourn's: a compiled program of 2,000 bytes"
+        in refused.stderr
+    )
     assert "--force" in refused.stderr
     row = json.loads(ready("terraform", "install", "--json").stdout)
     assert row["error"] == "Conflict"
@@ -103,7 +109,7 @@ def test_something_else_in_the_package_folder(ready: Shell) -> None:
     other.touch()
     result = ready("terraform", "install")
     assert result.returncode == 0
-    assert result.stderr.startswith(f"Warning: {other} should not be there")
+    assert result.stderr.startswith(f"Warning: Unexpected file {other}: lock files")
     ready.ok("terraform", "uninstall")
     other.unlink()
 

@@ -54,14 +54,14 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["run"], "script: is required: a script, a command, a task.yaml or a main.tf"),
-        (["run", "--"], "script: is required: a script, a command, a task.yaml or a main.tf"),
+        (["run"], "script: required; specify a script, a command, a task.yaml or a main.tf"),
+        (["run", "--"], "script: required; specify a script, a command, a task.yaml or a main.tf"),
         (["run", "no-such-file"], "script: no-such-file not found"),
         (["run", "no-such.yaml"], "script: no-such.yaml not found"),
         (["run", "--cloud", "locl", "--", "true"], "did you mean 'local'?"),
         (
             ["run", "--cloud", "mars", "--", "true"],
-            "'mars' is not available (available: aws, local",
+            "unknown cloud 'mars' (available: aws, local",
         ),
         (
             ["run", "--parallelism", "0", "--", "true"],
@@ -73,19 +73,22 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         ),
         (["run", "--spot", "-2", "--", "true"], "spot: must be -1 (on demand)"),
         (["run", "--env", "1A=x", "--", "true"], "environment.1A: name must contain only letters"),
-        (["run", "--env", "=x", "--", "true"], "environment: '=x' should be NAME=VALUE"),
+        (["run", "--env", "=x", "--", "true"], "environment: must be NAME=VALUE, got '=x'"),
         (["run", "--env", "A_*=x", "--", "true"], "its value must be empty"),
-        (["run", "--tag", "x", "--", "true"], "tags: 'x' should be NAME=VALUE"),
+        (["run", "--tag", "x", "--", "true"], "tags: must be NAME=VALUE, got 'x'"),
         (
             ["run", "--output", "../x", "--", "true"],
             "storage.output: must be a path inside workdir",
         ),
         (["run", "--workdir", "nowhere", "--", "true"], "nowhere not found; create it first"),
-        (["run", "--container", "b", "--", "true"], "storage.container: the local cloud keeps"),
+        (
+            ["run", "--container", "b", "--", "true"],
+            "storage.container: not supported by the local",
+        ),
         (["run", "--exclude", "[", "--", "true"], "storage.exclude: "),
         (["run", "--container-opt", "a=b", "--", "true"], "storage.container_opts: "),
-        (["pull", "--into", "", "any"], "into: must not be empty; name a folder"),
-        (["delete", "--into", "", "any"], "into: must not be empty; name a folder"),
+        (["pull", "--into", "", "any"], "into: must not be empty; specify a folder"),
+        (["delete", "--into", "", "any"], "into: must not be empty; specify a folder"),
     ],
 )
 def test_invalid_input(shell: Shell, args: list[str], words: str) -> None:
@@ -148,7 +151,7 @@ def test_a_home_that_cannot_be_used(shell: Shell) -> None:
     shell.environment["XDG_DATA_HOME"] = str(blocked)
     result = shell("run", "--", "true")
     assert result.returncode == 2
-    assert f"cannot write to {blocked}; allow it" in result.stderr
+    assert f"cannot write to {blocked}; make it writable" in result.stderr
     rows = shell.rows("run", "--", "true")
     assert (rows[-1]["type"], rows[-1]["error"]) == ("error", "InvalidInput")
 

@@ -119,7 +119,7 @@ def test_a_platform_without_provider(
 ) -> None:
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(platform, "machine", lambda: machine)
-    with pytest.raises(SojournError, match=f"does not run on .* with {machine}") as refused:
+    with pytest.raises(SojournError, match=f"does not support .* on {machine}") as refused:
         install()
     assert "Windows Subsystem for Linux" in refused.value.hint
     assert _tree(home) == {}
@@ -130,7 +130,7 @@ def test_a_python_that_cannot_be_recorded(
     executable: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", executable)
-    with pytest.raises(SojournError, match="cannot be recorded"):
+    with pytest.raises(SojournError, match="provider cannot use this Python"):
         install()
     assert _tree(home) == {}
 
@@ -142,7 +142,9 @@ def test_without_a_home(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", value)
     for verb in (install, uninstall):
-        with pytest.raises(SojournError, match=f"home folder is not known: HOME is '{value}'"):
+        with pytest.raises(
+            SojournError, match=f"Could not find your home folder: HOME is '{value}'"
+        ):
             verb()
     assert list(tmp_path.iterdir()) == [home]
 
@@ -222,7 +224,9 @@ def test_a_foreign_file_is_replaced_by_force_only(home: Path) -> None:
     uninstall()
     second.parent.mkdir(parents=True)
     second.write_bytes(b"\x7fELF and so on")
-    with pytest.raises(Conflict, match="a compiled program of 14 bytes, perhaps the provider"):
+    with pytest.raises(
+        Conflict, match="a compiled program of 14 bytes, possibly Terraform Provider"
+    ):
         install()
     assert second.read_bytes() == b"\x7fELF and so on"
     assert not first.exists(), "everything is checked before anything is made"
@@ -243,7 +247,7 @@ def test_what_is_in_the_way_is_named(kind: str, home: Path) -> None:
     with pytest.raises(Conflict, match=words[kind]):
         install()
     if kind == "folder":
-        with pytest.raises(Conflict, match="Move it away"):
+        with pytest.raises(Conflict, match="Move it and try again"):
             install(force=True)
     else:
         install(force=True)

@@ -250,7 +250,7 @@ class TestName:
         thread = threading.Thread(target=create)
         thread.start()
         until(lambda: told)
-        waiting = f"Waiting for another apply, which is creating or removing {namesake.id}"
+        waiting = f"Waiting for another apply that is creating or deleting {namesake.id}"
         assert told == [Note(waiting)]
         assert created == []
         namesake.make()

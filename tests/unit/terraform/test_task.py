@@ -59,5 +59,5 @@ def test_a_workdir_that_is_missing_matters_to_new_tasks_only() -> None:
     prior, planned = (_object(_ID, workdir="gone", output=name) for name in "ab")
     [warning] = _plan(None, planned)
     assert warning.warning
-    assert "there is no folder" in warning.summary
+    assert "does not exist yet" in warning.summary
     assert _plan(prior, planned) == []

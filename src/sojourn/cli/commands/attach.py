@@ -26,8 +26,8 @@ def attach(
 ) -> None:
     """Follow a task to its end, then download its results and delete it, as `sojourn run` does.
 
-    The exit code is that of the script. Ctrl-C detaches; press it twice to stop the task. Without
-    ID: the last task created in this folder.
+    Exits with the script's exit code. Ctrl-C detaches; press it twice to stop the task. Without
+    ID, uses the last task created in this folder.
 
     \b
     sojourn attach

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @all_options
 @into_option("Download the results into this folder instead of the task's workdir.")
 @output_option
-@click.option("--no-pull", is_flag=True, help="Do not download the results: they are lost.")
+@click.option("--no-pull", is_flag=True, help="Discard the results instead of downloading them.")
 @click.option(
     "--force",
     is_flag=True,
-    help="Delete everything even if a step before it fails; machines get 10 seconds to stop.",
+    help="Delete even if an earlier step fails; machines get 10 seconds to stop.",
 )
 @json_option
 @click.pass_context
@@ -48,7 +48,7 @@ def delete(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Stop the machines, download the results, then delete everything that was created.
+    """Stop the machines, download the results, then delete the task.
 
     If the results cannot be downloaded, nothing is deleted.
 

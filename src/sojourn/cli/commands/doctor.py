@@ -11,9 +11,9 @@ from sojourn.cli.session import json_option, opened
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Show what is installed, which credentials are found for which cloud, and what works.
+    """Check what is installed, which cloud credentials exist, and what works.
 
-    The exit code is 1 if something that is needed does not work.
+    Exits with 1 if something required does not work.
 
     \b
     sojourn doctor

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
     """Show tasks that finished or were never completely created; with --yes, delete them.
 
-    Results are downloaded first. A task that succeeded and left nothing in its output is kept, as
-    after `sojourn run`, and so is one whose results cannot be downloaded because it has no
-    workdir, or one on another computer.
+    Downloads results first. Like `sojourn run`, keeps a task that succeeded but left nothing in its
+    output. Also keeps a task whose results cannot be downloaded because it has no workdir, or a
+    workdir on another computer.
 
     \b
     sojourn gc
@@ -69,6 +69,6 @@ def _refuse_homeless(handle: Handle) -> None:
     if storage.output and not storage.workdir and not handle.left_nothing():
         raise InvalidInput(
             "workdir",
-            "not set, so the results have no place to go. "
+            "not set, so the results have no folder to go to. "
             f"Run `sojourn delete {handle.id} --into FOLDER` to choose one",
         )

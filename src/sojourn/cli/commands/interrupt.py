@@ -11,12 +11,12 @@ from sojourn.cli.session import id_argument, json_option, opened
 @click.command()
 @id_argument
 @click.option("--rank", type=int, help="Interrupt only the machine of this rank.")
-@click.option("--no-notice", is_flag=True, help="Give it no time to save its work.")
+@click.option("--no-notice", is_flag=True, help="Do not give the machine time to save its work.")
 @json_option
 def interrupt(id: str | None, rank: int | None, no_notice: bool, as_json: bool) -> None:
-    """Take machines of a task away like a spot market does, to see how your script recovers.
+    """Take machines of a task away, like a spot market does, to test how your script recovers.
 
-    Without ID: the last task created in this folder.
+    Without ID, uses the last task created in this folder.
 
     \b
     sojourn interrupt tpi-brave-amber-otter

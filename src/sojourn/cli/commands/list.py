@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def list_(quiet: bool, as_json: bool) -> None:
     """List all tasks, with their states.
 
-    Age and machine type are shown for tasks that were created on this computer.
+    Shows age and machine type only for tasks created on this computer.
 
     \b
     sojourn list

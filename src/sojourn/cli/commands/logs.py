@@ -40,9 +40,11 @@ class Look:
 
 @click.command()
 @id_argument
-@click.option("-f", "--follow", is_flag=True, help="Keep following until the task ends.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the log until the task ends.")
 @click.option("--tail", type=click.IntRange(min=0), help="Show only the last N lines.", metavar="N")
-@click.option("--since", help="Show only lines since 10m or 1h30m ago, or since a time (UTC).")
+@click.option(
+    "--since", help="Show only lines newer than a duration, such as 10m, or a time (UTC)."
+)
 @click.option("--rank", type=int, help="Show only this rank.")
 @click.option("--attempt", type=int, help="Show only this attempt.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
@@ -61,8 +63,8 @@ def logs(
 ) -> None:
     """Show the log of a task. Logs outlive the machines that wrote them.
 
-    With --follow, the exit code is that of the script. Ctrl-C ends the following, never the task.
-    Without ID: the last task created in this folder.
+    With --follow, exits with the script's exit code; Ctrl-C stops following, not the task.
+    Without ID, uses the last task created in this folder.
 
     \b
     sojourn logs --follow

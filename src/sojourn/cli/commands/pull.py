@@ -21,9 +21,9 @@ from sojourn.cli.session import (
 @output_option
 @json_option
 def pull(id: str | None, into: str | None, output: str | None, as_json: bool) -> None:
-    """Download the results of a task, at any time, also while it runs.
+    """Download the results of a task at any time, even while it runs.
 
-    A local file that you or another task changed is kept as NAME.local. Without ID: the last task
+    Keeps local files that you or another task changed as NAME.local. Without ID, uses the last task
     created in this folder.
 
     \b

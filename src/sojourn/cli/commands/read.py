@@ -16,9 +16,9 @@ from sojourn.cli.session import id_argument, json_option
 @json_option
 @click.pass_context
 def read(ctx: click.Context, id: str | None, follow: bool, timestamps: bool, as_json: bool) -> None:
-    """Show the log and the state of a task: for users of the old tool.
+    """Show the log and the state of a task, like the old tool.
 
-    Without ID: the last task created in this folder.
+    Without ID, uses the last task created in this folder.
 
     \b
     sojourn read tpi-brave-amber-otter --follow

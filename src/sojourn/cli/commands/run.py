@@ -32,9 +32,9 @@ _dry_run_option = click.option(
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
 @_words_argument
 @task_options
-@click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@click.option("--gitignore", is_flag=True, help="Do not upload files that .gitignore excludes.")
 @_dry_run_option
-@click.option("-d", "--detach", is_flag=True, help="Print the id and return at once.")
+@click.option("-d", "--detach", is_flag=True, help="Print the ID and exit.")
 @click.option("--keep", is_flag=True, help="Do not delete the task at the end.")
 @click.option("--keep-failed", is_flag=True, help="Do not delete the task if it fails.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
@@ -52,12 +52,12 @@ def run(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Run a script on a machine, follow its log, bring its results home, remove everything.
+    """Run a script on a machine, follow its log, download its results, delete everything.
 
-    Options come first: all words after the script or command are its arguments.
+    Options come first: everything after the script or command is passed to it.
 
-    The exit code is that of the script (124 after a timeout), and 1 if it succeeded but some of
-    its output could not be stored. Ctrl-C detaches: the task goes on.
+    Exits with the script's exit code, 124 after a timeout, or 1 if the script succeeded but some of
+    its output could not be stored. Ctrl-C detaches; the task keeps running.
 
     \b
     sojourn run python3 -c 'print("hello")'
@@ -81,7 +81,7 @@ def run(
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
 @_words_argument
 @task_options
-@click.option("--gitignore", is_flag=True, help="Do not upload what .gitignore files name.")
+@click.option("--gitignore", is_flag=True, help="Do not upload files that .gitignore excludes.")
 @_dry_run_option
 @json_option
 @click.pass_context
@@ -93,7 +93,7 @@ def create(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Start a task and print its id: the same as `sojourn run --detach`.
+    """Start a task and print its ID; the same as `sojourn run --detach`.
 
     \b
     sojourn create --workdir . --output results train.sh
@@ -152,4 +152,4 @@ def _run(
 def _with_started(hint: str, handles: list[Handle]) -> str:
     """Those of a file's tasks that go on are not forgotten when another one fails."""
     ids = " ".join(handle.id for handle in handles)
-    return f"{hint}\nStarted as well, and going on: {ids}".strip() if handles else hint
+    return f"{hint}\nAlso started, and still running: {ids}".strip() if handles else hint

@@ -15,7 +15,7 @@ from sojourn.cli.session import ids_argument, json_option
 def start(ctx: click.Context, ids: tuple[str, ...], as_json: bool) -> None:
     """Resume stopped tasks from their last snapshots.
 
-    Without IDS: the last task created in this folder.
+    Without IDS, uses the last task created in this folder.
 
     \b
     sojourn start tpi-brave-amber-otter

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def status(id: str | None, as_json: bool) -> None:
     """Show the state of a task, its ranks and its machines.
 
-    Without ID: the last task created in this folder.
+    Without ID, uses the last task created in this folder.
 
     \b
     sojourn status

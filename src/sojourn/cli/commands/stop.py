@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def stop(
     ctx: click.Context, ids: Sequence[str], everything: bool, yes: bool, as_json: bool
 ) -> None:
-    """Stop the machines of tasks, after they saved their work.
+    """Stop the machines of tasks after they save their work.
 
-    `sojourn start` resumes the tasks; `sojourn pull` downloads their results so far. Without IDS:
-    the last task created in this folder.
+    `sojourn start` resumes the tasks; `sojourn pull` downloads their results so far. Without IDS,
+    uses the last task created in this folder.
 
     \b
     sojourn stop tpi-brave-amber-otter

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _NEXT = """\
 
-Your main.tf needs:
+Add this to your main.tf:
 
   terraform {{
     required_providers {{
@@ -21,12 +21,12 @@ Your main.tf needs:
     }}
   }}
 
-Then run, where it is: terraform init (or: tofu init)
-If .terraform.lock.hcl there names another version: terraform init -upgrade"""
+Then run `terraform init` (or `tofu init`) in its folder.
+If .terraform.lock.hcl there names another version, run `terraform init -upgrade`."""
 
 # Checksums of the same version are not replaced by `init -upgrade`, so that hint has to be another.
 _SAME_VERSION = """
-If it names this version, with the checksums of another program: remove that block from it"""
+If it names this version with the checksums of another program, remove that block from it."""
 
 
 @click.group()
@@ -40,14 +40,16 @@ def terraform() -> None:
 
 
 @terraform.command()
-@click.option("--version", help="For a main.tf that asks for exactly this version.")
-@click.option("--force", is_flag=True, help="Replace what is there, even if it is not Sojourn's.")
+@click.option("--version", help="Version to install, if main.tf requires an exact one.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite existing files, even if they are not Sojourn's."
+)
 @json_option
 def install(version: str | None, force: bool, as_json: bool) -> None:
-    """Put the provider where `terraform init` and `tofu init` find it, also without a network.
+    """Install the provider for `terraform init` and `tofu init`; works offline.
 
-    It runs with the Python that runs this command. Can be repeated, for instance from another
-    Python, or after an upgrade.
+    The provider uses the Python that runs this command. Run it again from another Python, or after
+    an upgrade.
 
     \b
     sojourn terraform install
@@ -62,7 +64,7 @@ def install(version: str | None, force: bool, as_json: bool) -> None:
         for placed in done.wrappers:
             for other in placed.beside:
                 session.ctx.warn(
-                    f"{other} should not be there: lock files of other computers will not match"
+                    f"Unexpected file {other}: lock files from other computers will not match"
                 )
         text = _told(done) + _NEXT.format(source=provider.SOURCE)
         text += "" if done.version == provider.PROVIDER_VERSION else _SAME_VERSION
@@ -72,7 +74,7 @@ def install(version: str | None, force: bool, as_json: bool) -> None:
 @terraform.command()
 @json_option
 def uninstall(as_json: bool) -> None:
-    """Remove the provider, in all versions that Sojourn has put there, and nothing else.
+    """Remove all versions of the provider that Sojourn installed.
 
     \b
     sojourn terraform uninstall
@@ -83,7 +85,7 @@ def uninstall(as_json: bool) -> None:
         done = provider.uninstall()
         session.renderer.result(_removed_row(done), "\n".join(f"Removed {p}" for p in done.files))
         if not done.files:
-            session.ctx.note("There is nothing to remove.")
+            session.ctx.note("Nothing to remove.")
 
 
 def _told(done: Installed) -> str:
@@ -91,8 +93,8 @@ def _told(done: Installed) -> str:
 
     rows = [(f"  {placed.tool}", placed.change.value, str(placed.path)) for placed in done.wrappers]
     rows.append(("  Python", done.record_change.value, done.python))
-    head = "Installed" if done.changed else "Already there:"
-    return f"{head} version {done.version} of the provider\n{table(rows)}\n"
+    head = "Installed" if done.changed else "Already installed:"
+    return f"{head} provider version {done.version}\n{table(rows)}\n"
 
 
 def _row(done: Installed) -> dict[str, object]:

@@ -68,7 +68,7 @@ class Account:
                 return session.client(service, region_name=region, config=config)
             except ValueError as error:
                 raise AuthError(
-                    f"AWS {service}: {error}", hint="See AWS_ENDPOINT_URL and ~/.aws/config."
+                    f"AWS {service}: {error}", hint="Check AWS_ENDPOINT_URL and ~/.aws/config."
                 ) from error
 
     def call(self, what: str, service: str, region: str, operation: str, **arguments: Any) -> Any:
@@ -95,4 +95,4 @@ class Account:
             answer = self.client("sts", region).decode_authorization_message(EncodedMessage=text)
             return str(answer["DecodedMessage"])
         except Exception as error:
-            return f"[encoded; sts:DecodeAuthorizationMessage would tell more: {code_of(error)}]"
+            return f"[encoded; allow sts:DecodeAuthorizationMessage to see it: {code_of(error)}]"

@@ -32,7 +32,7 @@ _QUOTAS = {
 }
 # Operations that are not called as the permission for them.
 _CALLED = {"s3:ListAllMyBuckets": "s3:ListBuckets"}
-_UNSEEN = "buckets, roles and groups cannot be tried without making some"
+_UNSEEN = "permissions to create buckets, roles and groups not checked"
 
 
 def look(account: Account) -> Iterator[Finding]:
@@ -43,10 +43,10 @@ def look(account: Account) -> Iterator[Finding]:
     except SojournError as error:
         yield Finding("note", "aws identity", _line(error))
         return
-    yield Finding("ok", "aws identity", f"{who['Arn']} of account {who['Account']}")
+    yield Finding("ok", "aws identity", f"{who['Arn']} in account {who['Account']}")
     own = account.session.region_name
-    more = f"; the one in your settings is {own}" if own and own != here else ""
-    yield Finding("ok", "aws region", f"{here}, for tasks that name none{more}")
+    more = f"; your AWS settings name {own}" if own and own != here else ""
+    yield Finding("ok", "aws region", f"{here} by default{more}")
     vpc, finding = _network(account, here)
     yield finding
     yield _permissions(account, here, vpc)
@@ -60,10 +60,10 @@ def _network(account: Account, here: str) -> tuple[str, Finding]:
     except SojournError as error:
         return "", Finding("note", "aws network", _line(error))
     if not found:
-        make = f"aws ec2 create-default-vpc --region {here}"
-        return "", Finding("note", "aws network", f"there is no default VPC; make one: {make}")
+        make = f"run `aws ec2 create-default-vpc --region {here}` to create one"
+        return "", Finding("note", "aws network", f"no default VPC; {make}")
     vpc = str(found[0]["VpcId"])
-    return vpc, Finding("ok", "aws network", f"the default VPC {vpc}")
+    return vpc, Finding("ok", "aws network", f"default VPC {vpc}")
 
 
 def _permissions(account: Account, here: str, vpc: str) -> Finding:
@@ -77,7 +77,7 @@ def _permissions(account: Account, here: str, vpc: str) -> Finding:
         return Finding("note", "aws permissions", f"missing: {', '.join(missing)}; {_UNSEEN}")
     if odd:
         return Finding("note", "aws permissions", "; ".join(odd))
-    return Finding("ok", "aws permissions", f"none is missing that can be tried; {_UNSEEN}")
+    return Finding("ok", "aws permissions", f"none missing; {_UNSEEN}")
 
 
 def _tries(vpc: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -138,7 +138,7 @@ def _quotas(account: Account, here: str) -> Iterator[Finding]:
             continue  # one may do without knowing
         found.append(f"{answer['Quota']['Value']:.0f} {kind}")
     if found:
-        yield Finding("ok", "aws quotas", f"vCPUs at once in {here}: {', '.join(found)}")
+        yield Finding("ok", "aws quotas", f"vCPU limits in {here}: {', '.join(found)}")
 
 
 def _line(error: SojournError) -> str:

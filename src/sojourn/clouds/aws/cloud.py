@@ -29,7 +29,7 @@ _MOST = {"disk_size": 65536, "timeout": 10 * 365 * 86400}
 def _check_limits(task: Task) -> None:
     for field, most in _MOST.items():
         if getattr(task, field) > most:
-            raise InvalidInput(field, f"{getattr(task, field)} is too much; give {most} at most")
+            raise InvalidInput(field, f"must be at most {most}, got {getattr(task, field)}")
 
 
 class AwsCloud:
@@ -67,7 +67,7 @@ class AwsCloud:
                 InstanceProfileName=name,
             )
         except NotFound as error:
-            raise InvalidInput("permission_set", f"there is no instance profile {name}") from error
+            raise InvalidInput("permission_set", f"instance profile {name} not found") from error
         except AuthError:
             return
 

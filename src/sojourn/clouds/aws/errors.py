@@ -87,12 +87,12 @@ _TAKEN = frozenset({"BucketAlreadyExists", "InvalidGroup.Duplicate"})
 _IN_USE = frozenset({"BucketNotEmpty", "DeleteConflict", "DependencyViolation"})
 _NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "SpotMaxPriceTooLow"})
 
-_LOGIN_HINT = "Log in (`aws sso login`), or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+_LOGIN_HINT = "Run `aws sso login`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 _REGION_HINT = "Enable the region in your account, or choose another."
 # By code, where another login would not help.
 _HINTS = {
     "OptInRequired": _REGION_HINT,
-    "RequestTimeTooSkewed": "Set the clock of this computer.",
+    "RequestTimeTooSkewed": "Correct the clock of this computer.",
 }
 # Auto Scaling says so of a template that one may not launch, and calls it a ValidationError.
 _REFUSED = re.compile(r"not authorized to|Encoded authorization failure")
@@ -148,24 +148,26 @@ def _ours(
     told = f"{error.response['Error'].get('Message', code)} ({code})"
     message = f"{what}: {told}"
     if code in ABSENT or (code == "ValidationError" and _ABSENT_GROUP.search(told)):
-        return NotFound(message, hint="`sojourn list` shows what there is.")
+        return NotFound(message, hint="Run `sojourn list` to see all tasks.")
     if code in _DENIED or (code == "ValidationError" and _REFUSED.search(message)):
         return _denied(message, decode)
     if code in _LOGIN:
         return _rejected("RequestTimeTooSkewed" if _LATE.search(message) else code, told, used)
     if code in _LATER or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 503:
-        return Transient(message, hint="Try again; it continues where it was.")
+        return Transient(message, hint="Try again to continue where it stopped.")
     if code in _QUOTA:
-        return QuotaError(message, hint="Ask for more in Service Quotas, or delete what is unused.")
+        return QuotaError(
+            message, hint="Request an increase in Service Quotas, or delete unused resources."
+        )
     if code in _NO_CAPACITY:
-        return CapacityError(message, hint="Wait, or choose another machine or region.")
+        return CapacityError(message, hint="Try again later, or choose another machine or region.")
     if code in _TAKEN:
-        return Conflict(message, hint="Somebody else has it: choose another name.")
+        return Conflict(message, hint="This name is already taken; choose another name.")
     if code in _IN_USE:
-        return Conflict(message, hint="Try again when nothing uses it any more.")
+        return Conflict(message, hint="Try again once it is no longer in use.")
     if code.startswith(("Invalid", "Malformed", "Validation", "MissingParameter")):
         return InvalidInput(what, told)
-    return SojournError(message, hint="`sojourn doctor` may tell more.")
+    return SojournError(message, hint="Run `sojourn doctor` to check your setup.")
 
 
 def _rejected(code: str, told: str, used: Callable[[], Used] | None) -> AuthError:
@@ -173,7 +175,7 @@ def _rejected(code: str, told: str, used: Callable[[], Used] | None) -> AuthErro
     if code in _HINTS:
         return AuthError(f"AWS rejected the request: {told}", hint=_HINTS[code])
     shown = used() if used else Used("your login", _LOGIN_HINT)
-    hint = f"{shown.remedy} `sojourn doctor` shows who you are."
+    hint = f"{shown.remedy} Run `sojourn doctor` to see your identity."
     if code == "AuthFailure":  # EC2 says the same of a region that the account has not enabled
         hint += f" If the region is not enabled: {_REGION_HINT}"
     return AuthError(f"AWS rejected the credentials from {shown.source}: {told}", hint=hint)
@@ -184,16 +186,18 @@ def _denied(message: str, decode: Callable[[str], str] | None) -> AuthError:
     if encoded and decode:
         message = message.replace(encoded["text"], decode(encoded["text"]))
     action = _ACTION.search(message)
-    allow = f"Allow {action['action']}" if action else "Log in with valid keys, or allow it"
-    return AuthError(message, hint=f"{allow}: docs/aws.md has the whole policy.")
+    allow = f"Allow {action['action']}" if action else "Log in with valid keys, or allow the action"
+    return AuthError(message, hint=f"{allow}; see docs/aws.md for the full policy.")
 
 
 def _unreachable(error: Any, what: str) -> SojournError:
     name = type(error).__name__
     if name in ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"):
-        return AuthError(f"AWS: {error}", hint=f"{_LOGIN_HINT} `sojourn doctor` shows who you are.")
+        return AuthError(
+            f"AWS: {error}", hint=f"{_LOGIN_HINT} Run `sojourn doctor` to see your identity."
+        )
     if name in ("ProfileNotFound", "NoRegionError", "InvalidRegionError"):
-        return AuthError(f"{what}: {error}", hint="See ~/.aws/config and AWS_PROFILE.")
+        return AuthError(f"{what}: {error}", hint="Check ~/.aws/config and AWS_PROFILE.")
     if "SSO" in name or "Token" in name:
-        return AuthError(f"{what}: {error}", hint="Log in: aws sso login")
-    return Transient(f"{what}: {error}", hint="Check the network, and try again.")
+        return AuthError(f"{what}: {error}", hint="Run `aws sso login`.")
+    return Transient(f"{what}: {error}", hint="Check your network and try again.")

@@ -55,8 +55,7 @@ def parse_container(text: str) -> tuple[str, str | None]:
     if not found or len(text) > _LONGEST or {".", ".."} & set(parts) or "" in parts[1:]:
         raise InvalidInput(
             "storage.container",
-            f"{text!r} is no place in S3; give a bucket, or bucket/path, of letters, digits and "
-            "any of . _ - = + @ :",
+            f"must be a bucket or bucket/path of letters, digits and . _ - = + @ :, got {text!r}",
         )
     return found["bucket"], None if found["folder"] is None else "/".join(parts)
 
@@ -105,7 +104,7 @@ class Places:
             return
         if task.storage.container_opts:
             given = ", ".join(sorted(task.storage.container_opts))
-            raise InvalidInput("storage.container_opts", f"AWS needs none and has no {given}")
+            raise InvalidInput("storage.container_opts", f"not supported by AWS: {given}")
         self._bucket_of_user(parse_container(task.storage.container)[0])
 
     def _in_container(self, id: TaskId, where: str, container: str) -> Place:
@@ -121,13 +120,14 @@ class Places:
             return self._of_users[bucket]
         except NotFound as error:
             raise InvalidInput(
-                "storage.container", f"there is no bucket {bucket}; make it first"
+                "storage.container", f"bucket {bucket} not found; create it first"
             ) from error
         except SojournError as error:
             if code_of(error.__cause__ or error) != "403":
                 raise
             raise InvalidInput(
-                "storage.container", f"the bucket {bucket} is not yours, or not open to you"
+                "storage.container",
+                f"access to bucket {bucket} denied; allow it, or choose another",
             ) from error
 
     def _found(self, id: TaskId) -> Place:
@@ -143,7 +143,7 @@ class Places:
                 if container:
                     return self._in_container(id, where, container)
                 return Place(where, str(id), "", where)
-        raise NotFound(f"There is no task {id}", hint="`sojourn list` shows all there are.")
+        raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
 
     def regions(self) -> list[str]:
         """Where to look first for tasks without a bucket of their own."""

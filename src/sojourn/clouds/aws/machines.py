@@ -84,8 +84,8 @@ def parse_image(text: str) -> ImageName:
     if not found:
         raise InvalidInput(
             "image",
-            f"{text!r} is no image; give {{user}}@{{owner}}:{{architecture}}:{{name}}, or any of: "
-            f"{', '.join(_GENERIC)}",
+            f"must be {{user}}@{{owner}}:{{architecture}}:{{name}} or one of "
+            f"{', '.join(_GENERIC)}, got {text!r}",
         )
     return ImageName(found["user"], found["owner"], found["architecture"], found["name"])
 
@@ -102,7 +102,7 @@ class Offers:
         size = self.find(task).image.size
         if 0 < task.disk_size < size:
             raise InvalidInput(
-                "disk_size", f"{task.disk_size} GB is too small, {task.image!r} needs {size}"
+                "disk_size", f"must be at least {size} for {task.image!r}, got {task.disk_size}"
             )
 
     def find(self, task: Task) -> Offer:
@@ -124,7 +124,7 @@ class Offers:
                 wanted = replace(wanted, architecture=architecture)
             if wanted.architecture != architecture:
                 raise InvalidInput(
-                    "image", f"{image!r} is for {wanted.architecture}, and {type} is {architecture}"
+                    "image", f"{image!r} is for {wanted.architecture}, but {type} is {architecture}"
                 )
             found = pool.submit(self._newest, region, wanted)
             subnets = self._subnets(region, vpc.result(), type, zones.result())
@@ -133,12 +133,12 @@ class Offers:
     def _check_region(self, region: str) -> None:
         partition = self._account.regions().get(region)
         if partition is None:
-            raise InvalidInput("region", f"there is no {region}, or this boto3 is older than it")
+            raise InvalidInput("region", f"unknown region {region!r}; if it is new, upgrade boto3")
         if partition != _STANDARD:  # with names and addresses of its own
             raise InvalidInput(
                 "region",
-                f"{region} is of the partition {partition}; only the standard one is supported, "
-                "which has neither China nor GovCloud",
+                f"{region} is in the partition {partition}, which is not supported; "
+                "choose a region outside China and GovCloud",
             )
 
     def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
@@ -150,8 +150,8 @@ class Offers:
         )
         if not found["Vpcs"]:
             raise NotFound(
-                f"There is no default VPC in {region}",
-                hint=f"Make one: aws ec2 create-default-vpc --region {region}",
+                f"No default VPC in {region}",
+                hint=f"Run `aws ec2 create-default-vpc --region {region}` to create one.",
             )
         return str(found["Vpcs"][0]["VpcId"])
 
@@ -186,9 +186,9 @@ class Offers:
         subnets = sorted((subnet["AvailabilityZone"], subnet["SubnetId"]) for subnet in public)
         if not subnets:
             raise NotFound(
-                f"No public subnet of the default VPC is in a zone that has {type}",
-                hint=f"Zones that have it: {', '.join(sorted(zones))}. Add a default subnet there: "
-                "aws ec2 create-default-subnet",
+                f"The default VPC has no public subnet in a zone that offers {type}",
+                hint="Run `aws ec2 create-default-subnet --availability-zone ZONE` to add one. "
+                f"Zones that offer it: {', '.join(sorted(zones))}.",
             )
         return tuple(subnet for _, subnet in subnets)
 
@@ -208,8 +208,8 @@ class Offers:
         if not found["Images"]:
             raise InvalidInput(
                 "image",
-                f"there is no image {wanted.name!r} of {wanted.owner} for {wanted.architecture} "
-                f"in {region}",
+                f"image {wanted.name!r} not found in {region} (owner {wanted.owner}, "
+                f"architecture {wanted.architecture})",
             )
         image = max(found["Images"], key=lambda image: image["CreationDate"])
         root = image["RootDeviceName"]
@@ -238,15 +238,15 @@ def _check_driver(type: str, image: str) -> None:
     if chip and image == "nvidia":
         raise InvalidInput(
             "image",
-            f"the driver of 'nvidia' does not know the {chip} of {type}; use another machine such "
-            f"as m+t4, or an image with the older driver: {_OLDER_DRIVER}",
+            f"the driver of 'nvidia' does not support the {chip} of {type}; use another machine, "
+            f"such as m+t4, or an image with an older driver: {_OLDER_DRIVER}",
         )
 
 
 def _no_such_type(type: str, region: str) -> InvalidInput:
     chip = _WITHDRAWN.get(type.partition(".")[0])
     if chip:
-        more = f"AWS withdraws {chip}, use m+t4 or another such as g5.xlarge"
+        more = f"AWS is retiring {chip}: use m+t4 or another type, such as g5.xlarge"
     else:
-        more = f"`aws ec2 describe-instance-type-offerings --region {region}` lists what it has"
-    return InvalidInput("machine", f"{region} has no {type}: {more}")
+        more = f"run `aws ec2 describe-instance-type-offerings --region {region}` to see all types"
+    return InvalidInput("machine", f"{type} is not available in {region}; {more}")

@@ -40,7 +40,7 @@ def region(name: str) -> str:
     if not _REGION.fullmatch(name):
         raise InvalidInput(
             "region",
-            f"{name!r} is no region of AWS; give one such as us-east-1, or any of: "
+            f"unknown region {name!r}; specify an AWS region, such as us-east-1, or one of: "
             f"{', '.join(_REGIONS)}",
         )
     return name
@@ -53,7 +53,7 @@ def instance_type(name: str) -> str:
     if not _TYPE.fullmatch(name):
         raise InvalidInput(
             "machine",
-            f"{name!r} is no machine type of AWS; give one such as g4dn.xlarge, or any of: "
+            f"unknown machine type {name!r}; specify an EC2 type, such as g4dn.xlarge, or one of: "
             f"{', '.join(_TYPES)}",
         )
     return name

@@ -18,8 +18,8 @@ def arn_of(given: str) -> str:
     if not found:
         raise InvalidInput(
             "permission_set",
-            f"{given!r} is no instance profile; give its ARN, such as "
-            "arn:aws:iam::123456789012:instance-profile/name",
+            "must be the ARN of an instance profile, such as "
+            f"arn:aws:iam::123456789012:instance-profile/name, got {given!r}",
         )
     return f"arn:aws:iam::{found['rest']}"
 

@@ -23,38 +23,38 @@ _ON_SPOT = {**_ON_DEMAND, "p": "P4, P3 and P2", "p5": "P5"}
 _KNOWN = (
     (
         r"InsufficientInstanceCapacity|UnfulfillableCapacity|not have sufficient|no spot capacity",
-        "AWS has no {market}capacity for {type} now and keeps trying: "
+        "AWS has no {market}capacity for {type} right now and keeps trying: "
         "wait, or choose another machine or region",
     ),
     (
         r"current vCPU limit of (?P<limit>\d+)",
-        "the quota {quota!r} of {limit} vCPUs is too small: ask for more in Service Quotas",
+        "the quota {quota!r} of {limit} vCPUs is too small: request an increase in Service Quotas",
     ),
     (
         r"Max ?Spot ?Instance ?Count ?Exceeded|InstanceLimitExceeded|VcpuLimitExceeded"
         r"|limit exceeded",
-        "the quota {quota!r} is used up: ask for more in Service Quotas",
+        "the quota {quota!r} is used up: request an increase in Service Quotas",
     ),
     (
         r"request price of (?P<price>[\d.]*\d).*fulfillment price of (?P<minimum>[\d.]*\d)",
-        "spot machines cost {minimum} dollars an hour now, and the task pays {price} at most: "
-        "wait, or create it with a higher spot price",
+        "the spot price is {minimum} USD per hour, above the maximum of {price}: "
+        "wait, or create the task with a higher spot price",
     ),
     (
         r"not supported in your requested Availability Zone \((?P<zone>[\w-]+)\)",
-        "the zone {zone} has no {type}: choose another machine or region",
+        "{type} is not available in zone {zone}: choose another machine or region",
     ),
     (
         r"image id '\[?(?P<image>[\w-]+)\]?' does not exist",
-        "the image {image} is gone: create the task again, from an image that is there",
+        "image {image} no longer exists: create the task again with another image",
     ),
     (
         r"(?P<profile>[^\s()]+)\) for parameter iamInstanceProfile",
-        "there is no instance profile {profile}: make it, or give another permission_set",
+        "instance profile {profile} not found: create it, or choose another permission_set",
     ),
     (
         r"not authorized to perform|UnauthorizedOperation|AccessDenied",
-        "AWS is not allowed to start machines for you: docs/aws.md has the whole policy",
+        "missing permission to start machines: see docs/aws.md for the full policy",
     ),
 )
 

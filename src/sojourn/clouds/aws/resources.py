@@ -128,7 +128,7 @@ class SecurityGroup(Made):
         """Its id. Absent: raises NotFound."""
         for group in self._groups():
             return group
-        raise NotFound(f"There is no {self.title}")
+        raise NotFound(f"No {self.title} found")
 
     def create(self, ctx: Context) -> None:
         rule = {

@@ -115,9 +115,11 @@ class AwsScaler(Made):
     def scale(self, ctx: Context, machines: int) -> None:
         group = self._group()
         if group is None:
-            raise NotFound(f"There is no {self.title}")
+            raise NotFound(f"No {self.title} found")
         if _going(group) and machines:
-            raise Transient(f"The {self.title} is being deleted", hint="Try again in a while.")
+            raise Transient(
+                f"The {self.title} is being deleted", hint="Try again in a few minutes."
+            )
         if _going(group):
             return
         self._tell_stopped(group, not machines)
@@ -253,7 +255,7 @@ class AwsScaler(Made):
         """What was last in the way; nothing, once a machine came after it."""
         group = self._group()
         if group and _stuck(group):
-            return f"AWS stopped trying; `sojourn start {self._site.name}` tries again"
+            return f"AWS stopped trying; run `sojourn start {self._site.name}` to try again"
         recent: list[Any] = []
         since = ""
         for activity in self._activities():

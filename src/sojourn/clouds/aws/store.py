@@ -53,7 +53,7 @@ class _Credentials:
     def __call__(self) -> dict[str, Any]:
         found = self._account.session.get_credentials()
         if found is None:
-            raise AuthError("There are no AWS credentials", hint="Log in: aws sso login")
+            raise AuthError("No AWS credentials found", hint="Run `aws sso login`.")
         keys = found.get_frozen_credentials()
         return {
             "access_key_id": keys.access_key,

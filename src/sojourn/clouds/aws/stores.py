@@ -40,9 +40,9 @@ class Bucket(Made):
             if self._site.task is None:
                 raise
             raise Conflict(
-                f"There is a {self.title} that you may not look into",
-                hint="If it is somebody else's, choose another name; "
-                "if it is yours, allow s3:ListBucket: docs/aws.md has the whole policy.",
+                f"Access to existing {self.title} denied",
+                hint="If it belongs to another account, choose another name; "
+                "if it is yours, allow s3:ListBucket; see docs/aws.md for the full policy.",
             ) from error
         return True
 
@@ -91,7 +91,7 @@ def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
                 raise
             if time.monotonic() >= deadline:
                 raise Transient(
-                    f"AWS still works on the deletion of an earlier {title}",
+                    f"AWS is still deleting an earlier {title}",
                     hint="Try again in an hour, or choose another name.",
                 ) from error
         ctx.sleep(2)
@@ -158,8 +158,8 @@ class Folder(Made):
         if (ours and not owner) or owner not in ("", self._site.name):
             there = f"the task {owner}" if owner else ", ".join(ours)
             raise Conflict(
-                f"There is something else in the container already: {there}",
-                hint="Give another path in it as storage.container.",
+                f"The container already holds {there}",
+                hint="Set storage.container to another path.",
             )
 
     def delete(self, ctx: Context) -> None:
@@ -273,7 +273,7 @@ def _empty(ctx: Context, site: Site, path: str) -> None:
 def _all_removed(answer: Any) -> None:
     """Each object may be refused for itself, in an answer that is none."""
     for refused in answer.get("Errors", ()):
-        message = f"{refused['Key']} cannot be removed: {refused['Message']} ({refused['Code']})"
+        message = f"Could not delete {refused['Key']}: {refused['Message']} ({refused['Code']})"
         if refused["Code"] == "AccessDenied":
             raise AuthError(message, hint="Allow s3:DeleteObject and s3:DeleteObjectVersion.")
-        raise Transient(message, hint="Try again; it continues where it was.")
+        raise Transient(message, hint="Try again to continue where it stopped.")

@@ -47,25 +47,25 @@ def check(task: Task) -> None:
 
 def _problems(task: Task) -> Iterator[str]:
     if len(task.tags) > MOST:
-        yield f"{len(task.tags)} are too many, AWS takes {MOST} beside our own"
+        yield f"must be at most {MOST} on AWS, got {len(task.tags)}"
     seen: set[str] = set()
     for key, value in task.tags.items():
         yield from _problems_of(key, value)
         if key.lower() in seen:
-            yield f"{key!r} is there twice: AWS does not tell capitals from small letters"
+            yield f"duplicate tag {key!r}: AWS ignores case"
         seen.add(key.lower())
 
 
 def _problems_of(key: str, value: str) -> Iterator[str]:
     if not 1 <= len(key) <= _LONGEST_KEY:
-        yield f"{key!r} has {len(key)} characters, AWS takes 1 to {_LONGEST_KEY}"
+        yield f"{key!r} must have 1 to {_LONGEST_KEY} characters, got {len(key)}"
     if len(value) > _LONGEST:
-        yield f"the value of {key!r} has {len(value)} characters, AWS takes {_LONGEST}"
+        yield f"the value of {key!r} must have at most {_LONGEST} characters, got {len(value)}"
     for text in (key, value):
         if text != _clean(text):
-            yield f"{text!r} is not possible; give letters, digits, spaces and any of {_SIGNS}"
+            yield f"{text!r} must contain only letters, digits, spaces and {_SIGNS}"
     if key.lower().startswith(("aws:", _OURS)):
-        yield f"{key!r} is none of yours: AWS and Sojourn have this name for themselves"
+        yield f"{key!r} is reserved for AWS and Sojourn"
 
 
 def _clean(text: str) -> str:

@@ -120,9 +120,7 @@ class LaunchTemplate(Made):
         }
         text = user_data(settings).encode()
         if len(text) > LONGEST:
-            raise InvalidInput(
-                "storage.container", "what a machine has to know of it is too long for AWS"
-            )
+            raise InvalidInput("storage.container", "too long; use a shorter path")
         return base64.b64encode(text).decode()
 
     def _url(self, path: str) -> str:

@@ -53,13 +53,13 @@ fail() {{ # tell why, and leave the group for good: the next machine would fare 
 for python in python3 python3.13 python3.12 python3.11 python3.10 none; do
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && break
 done
-[ "$python" != none ] || fail 'This image has no python3 of version 3.10 or later'
+[ "$python" != none ] || fail 'This image has no Python 3.10 or later'
 base64 -d >/run/sojourn-boot.zip <<'END'
 {program}
 END
 "$python" /run/sojourn-boot.zip 2>/run/sojourn-boot.errors && exit
 cat /run/sojourn-boot.errors
-fail "The agent could not be started: $(tail -n 1 /run/sojourn-boot.errors)"
+fail "Could not start the agent: $(tail -n 1 /run/sojourn-boot.errors)"
 """
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 

@@ -41,7 +41,7 @@ class LocalCloud:
         if task.storage.container:
             raise InvalidInput(
                 "storage.container",
-                "the local cloud keeps every task in a folder of its own; remove it",
+                "not supported by the local cloud; remove it",
             )
         for variable, root in (
             ("XDG_DATA_HOME", self._data_root),
@@ -51,8 +51,8 @@ class LocalCloud:
             if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
                 raise InvalidInput(
                     "cloud",
-                    f"the local cloud cannot write to {existing}; allow it, "
-                    f"or name another folder in {variable}",
+                    f"the local cloud cannot write to {existing}; make it writable, "
+                    f"or set {variable} to another folder",
                 )
         plain = type(task)(script=task.script)
         ignored = [
@@ -61,10 +61,7 @@ class LocalCloud:
             if getattr(task, name) != getattr(plain, name)
         ]
         if ignored:
-            yield (
-                f"The local machine is what it is: {', '.join(ignored)} "
-                f"{'has' if len(ignored) == 1 else 'have'} no effect on it"
-            )
+            yield f"Ignoring {', '.join(ignored)}: the local cloud runs on this computer"
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.local.resources import StoreFolder
@@ -83,9 +80,7 @@ class LocalCloud:
 
         def opened() -> Store:
             if not folder.is_dir():
-                raise NotFound(
-                    f"There is no task {id}", hint="`sojourn list` shows those there are."
-                )
+                raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
             return open_store(StoreAddress(f"file://{folder}"))
 
         return StoreData(opened, near=True)

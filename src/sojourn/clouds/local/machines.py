@@ -48,7 +48,7 @@ class Settings:
             return cls(**json.loads(path.read_text()))
         except (ValueError, TypeError) as error:
             raise IntegrityError(
-                f"{path} is damaged; create the task again, or delete it ({error})"
+                f"{path} is damaged: {error}. Delete the task or create it again"
             ) from error
 
 

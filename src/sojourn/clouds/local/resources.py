@@ -44,5 +44,5 @@ class StoreFolder:
             if not self._folder.exists():
                 break
         else:
-            raise Transient(f"{self.title} cannot be removed", hint="See who may write to it.")
+            raise Transient(f"Could not remove {self.title}", hint="Check its permissions.")
         remove_empty(self._folder.parent, self._root.parent)

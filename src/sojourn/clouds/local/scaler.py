@@ -106,13 +106,13 @@ class LocalScaler:
             remove_tree(folder)
         except OSError as error:
             raise Transient(
-                f"{folder} cannot be removed: {error}", hint="Remove it by hand, then try again."
+                f"Could not remove {folder}: {error}", hint="Remove it manually, then try again."
             ) from error
 
     def scale(self, ctx: Context, machines: int) -> None:
         # What lost its settings can be stopped, and so deleted, all the same.
         if not (self._folders.settings if machines else self._folders.scaler).exists():
-            raise NotFound(f"There is no {self.title}", hint="Create the task again.")
+            raise NotFound(f"Supervisor of {self._id} not found", hint="Create the task again.")
         if machines:
             self._supervisor()  # else it is told in any case: it may see it, wherever it is
         self._wanted.set(machines)
@@ -135,12 +135,12 @@ class LocalScaler:
     def obstacle(self, ctx: Context) -> str:
         if self._starts.count() <= 2:  # the last of them may be doing well
             return ""
-        return f"the supervisor ends as soon as it is started: {self._last_words()}"
+        return f"the supervisor exits immediately: {self._last_words()}"
 
     def _last_words(self) -> str:
         with suppress(OSError, IndexError):
             return self._folders.supervisor_log.read_text(errors="replace").splitlines()[-1]
-        return "it did not say why"
+        return "no output"
 
     def keys(self, ctx: Context) -> KeyPair | None:
         return None  # nobody logs in
@@ -152,7 +152,10 @@ class LocalScaler:
                 with suppress(ProcessLookupError):
                     os.kill(int(row["pid"]), signal.SIGTERM if notice else signal.SIGKILL)
                 return
-        raise NotFound(f"There is no machine {machine}", hint="`sojourn status` shows those alive.")
+        raise NotFound(
+            f"Machine {machine} not found",
+            hint=f"Run `sojourn status {self._id}` to see running machines.",
+        )
 
     def _machines(self) -> list[dict[str, str]]:
         rows = read_machines(self._folders.machines)
@@ -172,9 +175,9 @@ class LocalScaler:
     def _refuse_unknown(self, place: Place | None) -> None:
         if place and not place.tells_locks():
             raise Conflict(
-                f"The machines of {self._id} are on the computer {place.host}, or were when it "
-                "ended: it cannot be seen from here",
-                hint=f"Use sojourn on {place.host}. If that computer is gone or was started again, "
+                f"The machines of {self._id} run on another computer, {place.host}, "
+                "or ran there when it went down",
+                hint=f"Run `sojourn` on {place.host}. If that computer is gone or rebooted, "
                 f"remove {self._folders.supervisor_lock} and try again.",
             )
 
@@ -182,9 +185,9 @@ class LocalScaler:
         held, supervisor = self._supervisor()
         if held and supervisor.place and supervisor.elsewhere:
             raise Conflict(
-                f"The machines of {self._id} are elsewhere: on {supervisor.place.host}, or in "
-                "another container",
-                hint="Use sojourn there.",
+                f"The machines of {self._id} run on {supervisor.place.host}, "
+                "or in another container",
+                hint="Run `sojourn` there.",
             )
 
     def _revive(self, tries: int = 1) -> None:

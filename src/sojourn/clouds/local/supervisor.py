@@ -87,7 +87,7 @@ class Supervisor:
         self._dead.update(row["machine"] for row in rows)
         over = {row["machine"] for row in rows if row["code"] != "machine-started"}
         for machine in sorted(self._dead - over):
-            self._tell("machine-lost", machine, "A machine was lost with its supervisor")
+            self._tell("machine-lost", machine, "Machine lost with its supervisor")
 
     def _pause(self) -> float:
         waiting = self._not_before - time.monotonic()
@@ -110,11 +110,11 @@ class Supervisor:
         try:
             machine = LocalMachine(self._settings, self._dead, generation)
         except OSError as error:
-            self._tell("machine-failed", "", f"A machine could not be started: {error}")
+            self._tell("machine-failed", "", f"Could not start a machine: {error}")
             self._back_off()
             return
         self._alive.append(machine)
-        self._tell("machine-started", machine.id, "A machine was started")
+        self._tell("machine-started", machine.id, "Machine started")
 
     def _bury(self) -> None:
         ended = [machine for machine in self._alive if machine.ended() is not None]
@@ -124,12 +124,14 @@ class Supervisor:
             self._kill_leftovers()
             if machine.ended() == RANK_ENDED:
                 self._done.append(machine.generation)
-                self._tell("machine-ended", machine.id, "A machine had done its work and ended")
+                self._tell("machine-ended", machine.id, "Machine finished its work")
             else:
                 self._lost(machine)
             kept = machine.clean_up()
             if kept:
-                words = f"What it could not store is here until the task is deleted: {kept}"
+                words = (
+                    f"Files that could not be stored are kept in {kept} until the task is deleted"
+                )
                 self._tell("machine-kept", machine.id, words)
         if ended:
             self._write_machines()
@@ -137,10 +139,10 @@ class Supervisor:
 
     def _lost(self, machine: LocalMachine) -> None:
         if machine.ended() == GONE:
-            self._tell("machine-gone", machine.id, "A machine was taken away with notice")
+            self._tell("machine-gone", machine.id, "Machine interrupted")
         else:
             words = machine.last_words()
-            description = "A machine was lost" + (f": {words}" if words else "")
+            description = "Machine lost" + (f": {words}" if words else "")
             self._tell("machine-lost", machine.id, description)
         if time.monotonic() - machine.began > _SHORT_LIFE:
             self._short_lives = 0

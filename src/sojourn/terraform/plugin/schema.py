@@ -131,15 +131,12 @@ class Schema:
             Attribute(
                 verb,
                 STRING,
-                f"How long to {verb} may take, such as `90s`, `30m` or `1h30m`; "
-                f"`{_spelled(seconds)}` unless given.",
+                f"Timeout of {verb}, such as `90s` or `1h30m` (default: `{_spelled(seconds)}`).",
                 optional=True,
             )
             for verb, seconds in self.timeouts.items()
         )
-        timeouts = Nested(
-            "timeouts", Block(attributes, (), "How long each verb may take."), "single"
-        )
+        timeouts = Nested("timeouts", Block(attributes, (), "Timeouts of operations."), "single")
         return Block(self.block.attributes, (*self.block.blocks, timeouts), self.block.description)
 
     def to_wire(self) -> wire.Schema:

@@ -56,10 +56,10 @@ def serve(provider: Provider, log: Log, *, settled: Callable[[], None] = lambda:
 def _problem() -> str:
     name, value = _COOKIE
     if os.environ.get(name) != value:
-        return "This is a plugin of Terraform, started by it alone. See: sojourn terraform --help"
+        return "This is a Terraform plugin, started by Terraform. Run `sojourn terraform --help`."
     offered = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", _VERSION).split(",")
     if _VERSION not in offered:
-        return "This plugin needs Terraform 1.0 or later; install a newer one"
+        return "This plugin requires Terraform 1.0 or later"
     return ""
 
 
@@ -166,7 +166,7 @@ def _wait(service: Service, end: _End, parent: int, log: Log) -> None:
     """Until Terraform is done with us, or gone: then what is under way is broken off cleanly."""
     while not end.come.wait(_PARENT_EVERY):
         if os.getppid() != parent:
-            log.write("warn", "Terraform is gone; what is under way comes to an end")
+            log.write("warn", "Stopping: Terraform has exited")
             break
     service.stop()
     service.wait(_END_WITHIN)

@@ -107,7 +107,10 @@ class Service:
         resource = self._provider.resources[request.type_name]
         response = wire.StateResponse()
         if request.raw_state.flatmap:
-            _tell(response, [Diagnostic("This state was written by Terraform 0.11 or older")])
+            _tell(
+                response,
+                [Diagnostic("Terraform 0.11 or older wrote this state, which is not supported")],
+            )
             return response
         block = resource.schema.whole
         state = decode_json(request.raw_state.json)
@@ -190,7 +193,7 @@ class Service:
         return response
 
     def _stop(self, _: wire.Empty) -> wire.StopResponse:
-        self._log.write("info", "Terraform asks to stop; what is under way comes to an end")
+        self._log.write("info", "Stopping on request of Terraform")
         self.stop()
         return wire.StopResponse()
 
@@ -221,8 +224,8 @@ class Service:
 
 
 _TELL_US = (
-    "This is a defect of Sojourn. TF_LOG_PROVIDER=ERROR shows where it happened; "
-    "repeating the command is safe."
+    "This is a bug in Sojourn. Set TF_LOG_PROVIDER=ERROR to see where it happened; "
+    "it is safe to run the command again."
 )
 
 
@@ -247,9 +250,9 @@ def _value_problems(block: Block, config: Object) -> Iterator[Diagnostic]:
     for attribute in block.attributes:
         name, given = attribute.name, config[attribute.name] is not None
         if attribute.required and not given:
-            yield Diagnostic(f"{name}: is required, and must not be null", "Give it.", (name,))
+            yield Diagnostic(f"{name}: required, must not be null", "Set it.", (name,))
         elif attribute.computed and not attribute.optional and given:
-            yield Diagnostic(f"{name}: cannot be set, only read", "Remove it.", (name,))
+            yield Diagnostic(f"{name}: read-only", "Remove it.", (name,))
 
 
 def _timeout_problems(schema: Schema, config: Object) -> Iterator[Diagnostic]:
@@ -258,8 +261,8 @@ def _timeout_problems(schema: Schema, config: Object) -> Iterator[Diagnostic]:
         text = given.get(verb)
         if isinstance(text, str) and durations.seconds(text) is None:
             yield Diagnostic(
-                f"timeouts.{verb}: {text!r} is not a duration",
-                "Give one such as 90s, 30m or 1h30m.",
+                f"timeouts.{verb}: invalid duration {text!r}",
+                "Use a duration such as 90s, 30m or 1h30m.",
                 ("timeouts", verb),
             )
 

@@ -24,7 +24,7 @@ def _ours(code: str, message: str, decoded: str = "") -> SojournError:
 def test_a_template_that_one_may_not_launch_is_a_matter_of_permissions() -> None:
     error = _ours("ValidationError", _DENIED, '{"action": "ec2:RunInstances"}')
     assert isinstance(error, AuthError)
-    assert error.hint.startswith("Allow ec2:RunInstances:")
+    assert error.hint.startswith("Allow ec2:RunInstances; see docs")
     assert "abc-DEF_1" not in error.message
 
 
@@ -36,8 +36,12 @@ def test_other_validation_errors_are_about_the_input() -> None:
     ("code", "message", "hint"),
     [
         ("InvalidToken", "The provided token is malformed", "aws sso login"),
-        ("RequestTimeTooSkewed", "The difference is too large.", "Set the clock"),
-        ("SignatureDoesNotMatch", "Signature expired: 2 is now earlier than 3", "Set the clock"),
+        ("RequestTimeTooSkewed", "The difference is too large.", "Correct the clock"),
+        (
+            "SignatureDoesNotMatch",
+            "Signature expired: 2 is now earlier than 3",
+            "Correct the clock",
+        ),
         ("SignatureDoesNotMatch", "The signature does not match", "aws sso login"),
         ("OptInRequired", "You are not subscribed to this service.", "Enable the region"),
         ("AuthFailure", "AWS was not able to validate the credentials", "Enable the region"),

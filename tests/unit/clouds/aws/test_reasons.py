@@ -37,54 +37,54 @@ def _obstacle(handle: sojourn.Handle) -> str:
         (
             Refusal.CAPACITY,
             {},
-            "AWS has no capacity for m5.2xlarge now and keeps trying: "
+            "AWS has no capacity for m5.2xlarge right now and keeps trying: "
             "wait, or choose another machine or region",
         ),
         (
             Refusal.SPOT_CAPACITY,
             {"spot": 0, "machine": "m+t4"},
-            "AWS has no spot capacity for g4dn.xlarge now and keeps trying: "
+            "AWS has no spot capacity for g4dn.xlarge right now and keeps trying: "
             "wait, or choose another machine or region",
         ),
         (
             Refusal.QUOTA,
             {"machine": "p4d.24xlarge", "region": "us-east"},
             "the quota 'Running On-Demand P instances' of 0 vCPUs is too small: "
-            "ask for more in Service Quotas",
+            "request an increase in Service Quotas",
         ),
         (
             Refusal.SPOT_QUOTA,
             {"spot": 0},
             "the quota 'All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests' "
-            "is used up: ask for more in Service Quotas",
+            "is used up: request an increase in Service Quotas",
         ),
         (
             "Max spot instance count exceeded",
             {"spot": 0, "machine": "m+t4"},
             "the quota 'All G and VT Spot Instance Requests' is used up: "
-            "ask for more in Service Quotas",
+            "request an increase in Service Quotas",
         ),
         (
             "UnfulfillableCapacity - Unable to fulfill capacity due to your request configuration.",
             {"spot": 0},
-            "AWS has no spot capacity for m5.2xlarge now and keeps trying: "
+            "AWS has no spot capacity for m5.2xlarge right now and keeps trying: "
             "wait, or choose another machine or region",
         ),
         (
             Refusal.UNSUPPORTED,
             {"region": "eu-north-1", "machine": "m5.large"},
-            "the zone eu-north-1? has no m5.large: choose another machine or region",
+            "m5.large is not available in zone eu-north-1?: choose another machine or region",
         ),
         (
             Refusal.IMAGE,
             {},
-            "the image ami-? is gone: create the task again, from an image that is there",
+            "image ami-? no longer exists: create the task again with another image",
         ),
         (
             "You are not authorized to perform this operation. Encoded authorization failure "
             "message: abcdef",
             {},
-            "AWS is not allowed to start machines for you: docs/aws.md has the whole policy",
+            "missing permission to start machines: see docs/aws.md for the full policy",
         ),
         ("Something else that is wrong.", {}, "Something else that is wrong."),
     ],
@@ -107,8 +107,8 @@ def test_a_price_that_is_too_low_is_told_with_what_it_would_cost(laptop: SimAWS)
     laptop.spot_price("m5.2xlarge", 0.15)
     handle = _created(spot=0.1)
     assert _obstacle(handle) == (
-        "spot machines cost 0.15 dollars an hour now, and the task pays 0.1 at most: "
-        "wait, or create it with a higher spot price"
+        "the spot price is 0.15 USD per hour, above the maximum of 0.1: "
+        "wait, or create the task with a higher spot price"
     )
     handle.delete()
 
@@ -116,7 +116,7 @@ def test_a_price_that_is_too_low_is_told_with_what_it_would_cost(laptop: SimAWS)
 def test_a_very_small_price_is_written_as_aws_takes_it(laptop: SimAWS) -> None:
     laptop.spot_price("m5.2xlarge", 0.15)
     handle = _created(spot=0.00005)
-    assert "the task pays 0.00005 at most" in _obstacle(handle)
+    assert "above the maximum of 0.00005:" in _obstacle(handle)
     handle.delete()
 
 
@@ -137,7 +137,7 @@ def test_that_aws_stopped_trying_is_told_and_a_start_has_it_try_again(laptop: Si
     handle = _created()
     assert "capacity" in _obstacle(handle)
     laptop.advance(24 * 3600)
-    stopped = f"AWS stopped trying; `sojourn start {handle.id}` tries again"
+    stopped = f"AWS stopped trying; run `sojourn start {handle.id}` to try again"
     until(lambda: _obstacle(handle) == stopped)
     laptop.capacity(None, None, True)
     handle.start()
@@ -168,8 +168,8 @@ def test_a_profile_that_is_not_there_is_named() -> None:
         "invalid. Invalid IAM Instance Profile ARN. Launching EC2 instance failed."
     )
     assert reason(text, None) == (
-        "there is no instance profile arn:aws:iam::1:instance-profile/mine: "
-        "make it, or give another permission_set"
+        "instance profile arn:aws:iam::1:instance-profile/mine not found: "
+        "create it, or choose another permission_set"
     )
 
 

@@ -28,10 +28,10 @@ def _start(
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({}, "This is a plugin of Terraform, started by it alone"),
+        ({}, "This is a Terraform plugin, started by Terraform"),
         (
             {_COOKIE[0]: _COOKIE[1], "PLUGIN_PROTOCOL_VERSIONS": "4,5"},
-            "This plugin needs Terraform 1.0 or later",
+            "This plugin requires Terraform 1.0 or later",
         ),
     ],
     ids=["by hand", "too old"],

@@ -187,7 +187,7 @@ def test_a_defect_is_told_without_the_value_it_is_about(
     served.thing.error = UnicodeEncodeError("utf-8", "s3cret", 0, 1, "why")
     [told] = served.create().diagnostics
     assert told.summary.startswith("Unexpected error: UnicodeEncodeError: 'utf-8' codec")
-    assert "defect" in told.detail
+    assert "bug in Sojourn" in told.detail
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     [unexpected] = [line for line in lines if line["@message"] == "Unexpected"]
     assert "in create" in unexpected["trace"]

@@ -101,12 +101,12 @@ def _patiently(settings: dict[str, Any]) -> bytes:
         except OSError as error:
             if isinstance(error, urllib.error.HTTPError) and error.code == 404:
                 sys.exit(
-                    f"there is no {name} in the store: this image has another Python than is "
-                    "expected of it; named in full, as docs/aws.md shows, it may have any"
+                    f"{name} not found in the store: this image has an unexpected Python version; "
+                    "specify the image in full, as in docs/aws.md, to use any version"
                 )
             if time.monotonic() > give_up:
-                sys.exit(f"{name} cannot be fetched: {error}")
-            _say(f"{name} cannot be fetched yet: {error}")
+                sys.exit(f"could not fetch {name}: {error}")
+            _say(f"could not fetch {name}, retrying: {error}")
             time.sleep(_PAUSE)
 
 

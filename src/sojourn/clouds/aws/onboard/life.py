@@ -81,7 +81,7 @@ def _reports(config: Config) -> list[Report]:
     try:
         return read_reports(open_store(StoreAddress(config.store, config.store_options)))
     except SojournError as error:
-        say(f"the reports cannot be read: {error}")
+        say(f"could not read the reports: {error}")
         return []
 
 
@@ -99,7 +99,7 @@ def _watch(agent: subprocess.Popen[str], group: Group) -> None:
                 return
             if not moving and metadata.get(_REBALANCE, token):
                 moving = True
-                say("the cloud expects to take this machine back, and recommends to move")
+                say("rebalance recommendation: AWS may interrupt this machine soon")
         except OSError as error:
             say(f"the metadata service does not answer: {error}")
         time.sleep(_NOTICE_EVERY)
@@ -107,9 +107,9 @@ def _watch(agent: subprocess.Popen[str], group: Group) -> None:
 
 def _notice(token: str) -> str:
     if metadata.get(_SPOT, token):
-        return "the spot market takes this machine back"
+        return "spot interruption"
     if _taken(token):
-        return "the group takes this machine away"
+        return "terminated by the Auto Scaling group"
     return ""
 
 
@@ -133,7 +133,7 @@ class Group:
         self._settings = settings
         found = metadata.get("/meta-data/instance-id", metadata.token())
         if not found:
-            raise OSError("the metadata service does not tell which machine this is")
+            raise OSError("the metadata service returned no instance ID")
         self._machine = found
         self.marks = bool(settings.get("marks"))
         self.most_failures = int(settings["failures"])
@@ -165,12 +165,12 @@ class Group:
 
     def give_up(self, config: Config, failures: int) -> None:
         """Tell why, and leave for good: on the next machine it would hardly fare better."""
-        why = f"The agent failed {failures} times on a machine, which gave up: its journal told why"
+        why = f"The machine gave up after the agent failed {failures} times; see its journal"
         try:
             store = open_store(StoreAddress(config.store, config.store_options))
             store.put(f"{self._settings['problem_folder']}{self._machine}", why.encode())
         except SojournError as error:
-            say(f"it cannot be told: {error}")
+            say(f"could not store the reason: {error}")
         self.leave(for_good=True)
 
     def hold(self, agent: subprocess.Popen[str]) -> None:
@@ -234,9 +234,9 @@ class Group:
                 with urllib.request.urlopen(self._signed(body), timeout=30):
                     return True
             except urllib.error.HTTPError as error:
-                say(f"{action} was refused: {error.read()[:500]!r}")
+                say(f"{action} failed: {error.read()[:500]!r}")
             except OSError as error:
-                say(f"{action} is not possible: {error}")
+                say(f"{action} failed: {error}")
             time.sleep(min(30, 2**attempt))
         return False
 

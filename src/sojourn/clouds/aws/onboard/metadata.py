@@ -41,7 +41,7 @@ def credentials() -> dict[str, Any]:
         raise OSError("this machine has no role yet")
     found: dict[str, Any] = json.loads(keys)
     if found.get("Code") != "Success":  # while a role is new, there may be an answer without keys
-        raise OSError(f"this machine has no keys of its role yet: {found.get('Code')}")
+        raise OSError(f"the role of this machine has no keys yet: {found.get('Code')}")
     return found
 
 

@@ -17,7 +17,7 @@ def _findings() -> dict[str, tuple[str, str]]:
 def test_an_administrator_lacks_nothing(laptop: SimAWS) -> None:
     found = _findings()
     assert {verdict for verdict, _ in found.values()} == {"ok"}
-    assert ":user/administrator of account " in found["aws identity"][1]
+    assert ":user/administrator in account " in found["aws identity"][1]
     assert found["aws region"][1].startswith("us-west-1")
     assert "vpc-" in found["aws network"][1]
     assert "32 on demand, 32 spot" in found["aws quotas"][1]
