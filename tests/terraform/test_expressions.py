@@ -94,14 +94,14 @@ _BAD_LATE = {
     "cloud": ('cloud = terraform_data.late["nowhere"].output', "unknown cloud 'nowhere'"),
     "script": ('script = terraform_data.late["echo"].output', "must start with a shebang"),
     "parallelism": ('parallelism = terraform_data.late["0"].output', "from 1 to 1000, got 0"),
-    "environment": ('environment = { "A*" = terraform_data.late["echo"].output }', "with a glob"),
-    "exclude": ('storage { exclude = [terraform_data.late["{"].output] }', "malformed"),
-    "output": ('storage { output = terraform_data.late["../up"].output }', "outside workdir"),
+    "environment": ('environment = { "A*" = terraform_data.late["echo"].output }', "a glob imports local variables"),
+    "exclude": ('storage { exclude = [terraform_data.late["{"].output] }', "invalid pattern"),
+    "output": ('storage { output = terraform_data.late["../up"].output }', "must be a path inside workdir"),
     "workdir": (
         'storage { workdir = terraform_data.late["echo"].output }',
         "not found; create it first",
     ),
-    "timeouts": ('timeouts { create = terraform_data.late["echo"].output }', "not a duration"),
+    "timeouts": ('timeouts { create = terraform_data.late["echo"].output }', "invalid duration"),
 }
 
 

@@ -75,5 +75,5 @@ class TaskData:
             shown: Object = {argument.name: values[argument.name] for argument in _READ}
             for argument in _STORAGE:
                 value = getattr(task.storage, argument.name)
-                shown[argument.name] = list(value) if isinstance(value, tuple) else value
+                shown[argument.name] = list(value) if isinstance(value, tuple) else value or ""
             return {**config, **shown, **observed(handle), "id": handle.id}

@@ -108,7 +108,7 @@ def test_gc_removes_what_a_crashed_creation_left_once_it_is_old(lab: Lab) -> Non
     assert sojourn.gc() == [], "somebody may be creating it just now"
     lab.kit.age(3600)
     ((handle, reason),) = sojourn.gc()
-    assert "not completed" in reason
+    assert "creation did not finish" in reason
     handle.delete()
 
 
@@ -116,7 +116,7 @@ def test_gc_removes_what_a_crashed_creation_left_once_it_is_old(lab: Lab) -> Non
 def test_a_crashed_creation_says_what_it_is(lab: Lab, count: int) -> None:
     crash(lab, "create", count)
     (handle,) = sojourn.list_tasks()
-    assert "not completed" in handle.status().reason
-    with pytest.raises(NotFound, match="not completed"):
+    assert "creation did not finish" in handle.status().reason
+    with pytest.raises(NotFound, match="creation did not finish"):
         handle.wait()
     handle.delete()

@@ -160,7 +160,7 @@ def test_versions_are_three_numbers(version: str, home: Path) -> None:
 
 def test_missing_modules_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(SojournError, match="needs grpcio, protobuf: not installed"):
+    with pytest.raises(SojournError, match="needs grpcio, protobuf, cryptography: not installed"):
         check_extra()
 
 
