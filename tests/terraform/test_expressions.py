@@ -94,9 +94,15 @@ _BAD_LATE = {
     "cloud": ('cloud = terraform_data.late["nowhere"].output', "unknown cloud 'nowhere'"),
     "script": ('script = terraform_data.late["echo"].output', "must start with a shebang"),
     "parallelism": ('parallelism = terraform_data.late["0"].output', "from 1 to 1000, got 0"),
-    "environment": ('environment = { "A*" = terraform_data.late["echo"].output }', "a glob imports local variables"),
+    "environment": (
+        'environment = { "A*" = terraform_data.late["echo"].output }',
+        "a glob imports local variables",
+    ),
     "exclude": ('storage { exclude = [terraform_data.late["{"].output] }', "invalid pattern"),
-    "output": ('storage { output = terraform_data.late["../up"].output }', "must be a path inside workdir"),
+    "output": (
+        'storage { output = terraform_data.late["../up"].output }',
+        "must be a path inside workdir",
+    ),
     "workdir": (
         'storage { workdir = terraform_data.late["echo"].output }',
         "not found; create it first",

@@ -171,7 +171,9 @@ def test_delete_keeps_everything_if_the_results_cannot_come_home(lab: Lab, tmp_p
 def test_a_task_whose_output_is_not_there_is_kept(lab: Lab) -> None:
     result = lab.run("mkdir resluts; echo precious > resluts/file")
     assert result.status is State.SUCCEEDED
-    assert any("its output folder is empty" in getattr(event, "message", "") for event in lab.events)
+    assert any(
+        "its output folder is empty" in getattr(event, "message", "") for event in lab.events
+    )
     handle = sojourn.get(result.id)
     assert handle.left_nothing()
     assert handle.pull() == []

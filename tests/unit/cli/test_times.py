@@ -59,7 +59,7 @@ def test_a_moment_before_all_time() -> None:
     assert utc(moment("since", "999999999999d", _NOW)) == "0001-01-01T00:00:00.000000Z"
 
 
-@pytest.mark.parametrize("text", ["", "10", "10x", "m", "-5m", "yesterday", "5m10"])
+@pytest.mark.parametrize("text", ["", "10x", "m", "-5m", "yesterday", "5m10"])
 def test_no_moment(text: str) -> None:
     with pytest.raises(InvalidInput, match="since: must be a duration such as 10m"):
         moment("since", text, _NOW)
