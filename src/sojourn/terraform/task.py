@@ -172,7 +172,7 @@ def _refuse_to_lose(handle: api.Handle, storage: Storage) -> None:
     """A script that succeeded without any output has most likely written it elsewhere."""
     if not storage.output or handle.status().state is not State.SUCCEEDED:
         return
-    if handle.left_nothing(storage.output) and not handle.left_nothing("."):
+    if handle.left_nothing(storage.output) and handle.changed():
         raise Conflict(
             f"{handle.id} succeeded but left nothing in its output {storage.output!r}; "
             "its results could be in another folder",

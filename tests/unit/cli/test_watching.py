@@ -262,6 +262,7 @@ def test_aliases(shell: Shell) -> None:
 
 def test_a_task_of_another_computer_is_listed_without_its_age(shell: Shell) -> None:
     task = shell.detached("sleep 60")
+    until(lambda: shell.state(task) == "running")  # it does not change between two looks
     shell.environment["XDG_STATE_HOME"] = str(shell.home / "elsewhere")
     _, row = shell.ok("list").splitlines()
     assert row.split()[:5] == [task, shell.state(task), "-", "local", "-"]
