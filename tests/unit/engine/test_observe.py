@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from sojourn.core.activity import Activity, Doing
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
+from sojourn.core.events import StatusChanged
 from sojourn.core.ids import TaskId
 from sojourn.core.status import INCOMPLETE, RankStatus, State, Status
 from sojourn.engine import observe
@@ -56,21 +58,25 @@ def test_a_task_that_was_never_complete(monkeypatch: pytest.MonkeyPatch) -> None
     assert "creation did not finish" in _follow(monkeypatch, INCOMPLETE).message
 
 
-def _provisioning(reason: str) -> Status:
-    return Status(State.PROVISIONING, reason, None, (RankStatus(0, State.PROVISIONING),))
+def _provisioning(reason: str = "", done: int = 0) -> Status:
+    activity = Activity(Doing.RESTORING, done, 10) if done else None
+    reason = activity.text if activity else reason
+    ranks = (RankStatus(0, State.PROVISIONING, activity=activity),)
+    return Status(State.PROVISIONING, reason, None, ranks, activity)
 
 
 def test_how_far_a_transfer_is_is_not_told_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen = [
-        _provisioning("restoring the workdir: 0.1 of 3.4 GiB"),
-        _provisioning("restoring the workdir: 1.2 of 3.4 GiB"),
-        _provisioning("restoring the workdir: 3.4 of 3.4 GiB"),
+        _provisioning(done=1),
+        _provisioning(done=5),
+        _provisioning(done=10),
         _provisioning("the machine is starting"),
         _RUNNING,
         INCOMPLETE,
     ]
     told: list[Any] = []
     _follow(monkeypatch, *seen, ctx=Context(told.append))
-    assert [event.reason for event in told] == [seen[0].reason, seen[3].reason, ""]
+    states = [event.reason for event in told if isinstance(event, StatusChanged)]
+    assert states == [seen[0].reason, seen[3].reason, ""]

@@ -126,7 +126,7 @@ with opened(as_json=False) as session:
 @pytest.mark.parametrize(
     "call",
     [
-        'pull(session.ctx, "out", Path("."), Filters())',
+        'pull(session.ctx, "out", Path("."), Filters(), None)',
         "records(session.ctx, 1)",
         "watch(session.ctx)",
         "load(session.ctx)",
