@@ -262,7 +262,7 @@ output "name" {{ value = data.iterative_task.name.id }}
     project.plan()
     project.destroy()
     assert project.tasks() == sorted([running, finished])
-    project.sojourn("delete", running, finished)
+    project.sojourn("delete", "--no-pull", running, finished)
 
 
 def test_data_sources_of_nothing_are_refused(project: Project) -> None:
