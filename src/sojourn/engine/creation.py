@@ -89,7 +89,6 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     before; what could not be removed is told.
     """
     check(ctx, cloud, launch.task)
-    _remember(launch)
     resources = cloud.resources(launch.id, launch.task)
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
@@ -171,6 +170,7 @@ def _make(
         _create_one(ctx, store)
         with ctx.step("Storing the task"):
             data.save(ctx, launch.task, launch.environment)
+        _remember(launch)  # not before: another task of this name may be there
     except Conflict as error:
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
     # The upload may take long, and needs nothing but the store.

@@ -13,7 +13,7 @@ import pytest
 
 import sojourn
 from sojourn import api
-from sojourn.core.errors import IntegrityError, InvalidInput, SojournError
+from sojourn.core.errors import Conflict, IntegrityError, InvalidInput, SojournError
 from tests.contract.clouds.lab import Lab
 from tests.support.waiting import until
 
@@ -120,6 +120,21 @@ def test_another_computer_writes_nowhere_but_below_the_current_folder(
         assert sojourn.get(handle.id).pull() == ["output/x"]
     assert lab.output() == {"x": "real\n"}
     handle.delete()
+
+
+def test_a_creation_that_is_refused_does_not_move_the_home_of_the_task_that_is_there(
+    lab: Lab, tmp_path: Path
+) -> None:
+    handle = lab.create("mkdir output; echo real > output/x", name="taken")
+    handle.wait()
+    other = tmp_path / "other"
+    other.mkdir()
+    storage = sojourn.Storage(workdir=str(other), output="output")
+    with pytest.raises(Conflict):
+        lab.create("echo another", name="taken", storage=storage)
+    sojourn.get(handle.id).delete()
+    assert lab.output() == {"x": "real\n"}
+    assert list(other.iterdir()) == []
 
 
 def test_a_store_that_is_full_of_junk_harms_nobody(lab: Lab, victim: Path) -> None:
