@@ -92,9 +92,13 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     resources = cloud.resources(launch.id, launch.task)
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
+    if not existed:  # else it may be another task of this name, with a home of its own
+        _remember(launch)
     try:
         _make(ctx, cloud, data, launch, resources, existed=existed)
     except _TakenError:
+        if not existed:
+            ledger.forget(launch.id)
         raise
     except BaseException as error:
         if existed:
@@ -170,7 +174,8 @@ def _make(
         _create_one(ctx, store)
         with ctx.step("Storing the task"):
             data.save(ctx, launch.task, launch.environment)
-        _remember(launch)  # not before: another task of this name may be there
+        if existed:
+            _remember(launch)
     except Conflict as error:
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
     # The upload may take long, and needs nothing but the store.
