@@ -48,6 +48,23 @@ def held(terraform: subprocess.Popen[str], happened: Callable[[], object]) -> in
     return provider
 
 
+def caught(terraform: subprocess.Popen[str], happened: Callable[[], object]) -> int | None:
+    """The same, shortly before a command ends; None if it has ended by then: try again."""
+    give_up = time.monotonic() + patience(60)
+    while not happened() and terraform.poll() is None:
+        assert time.monotonic() < give_up, "it did not happen in time"
+        time.sleep(0.001)
+    provider = provider_of(terraform)
+    if provider is None:
+        return None
+    with suppress(ProcessLookupError):
+        os.kill(provider, signal.SIGSTOP)
+        if terraform.poll() is None:
+            return provider
+        os.kill(provider, signal.SIGCONT)
+    return None
+
+
 def held_at_upload(project: Project, terraform: subprocess.Popen[str]) -> int:
     """Stop the provider in the middle of an upload, which has to be large."""
     provider = held(terraform, lambda: project.stored("store/workdir/objects/*"))
