@@ -99,5 +99,6 @@ def test_whole_life(kit: AwsKit, on_aws: Project) -> None:
 def test_what_aws_refuses_is_told_by_the_plan(kit: AwsKit, on_aws: Project) -> None:
     on_aws.write(_TASK.replace('machine     = "m"', 'machine     = "m+k80"'))
     on_aws.init()
-    assert "p2.xlarge is not available in us-west-1; AWS is retiring K80s" in on_aws.plan(code=1).said
+    said = on_aws.plan(code=1).said
+    assert "p2.xlarge is not available in us-west-1; AWS is retiring K80s" in said
     assert kit.leaks() == []
