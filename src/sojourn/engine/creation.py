@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,8 @@ class Launch:
     environment: dict[str, str]
     ignore: Ignore | None = None
     gitignore: bool = False  # whether `ignore` has the rules of git
+    folder: str = field(default_factory=os.getcwd)  # where somebody asked for it
+    began: str = field(default_factory=utc_now)
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,11 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
     if not existed:  # else it may be another task of this name, with a home of its own
-        _remember(launch)
+        ledger.remember(_origin(launch))
     try:
         _make(ctx, cloud, data, launch, resources, existed=existed)
     except _TakenError:
-        if not existed:
+        if not existed and ledger.find(launch.id) == _origin(launch):
             ledger.forget(launch.id)
         raise
     except BaseException as error:
@@ -127,19 +129,17 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
         raise
 
 
-def _remember(launch: Launch) -> None:
+def _origin(launch: Launch) -> ledger.Origin:
     storage = launch.task.storage
-    ledger.remember(
-        ledger.Origin(
-            id=str(launch.id),
-            cloud=launch.task.cloud,
-            folder=os.getcwd(),
-            workdir=storage.workdir,
-            output=storage.output,
-            exclude=storage.exclude,
-            created=utc_now(),
-            machine=launch.task.machine,
-        )
+    return ledger.Origin(
+        id=str(launch.id),
+        cloud=launch.task.cloud,
+        folder=launch.folder,
+        workdir=storage.workdir,
+        output=storage.output,
+        exclude=storage.exclude,
+        created=launch.began,
+        machine=launch.task.machine,
     )
 
 
@@ -174,8 +174,7 @@ def _make(
         _create_one(ctx, store)
         with ctx.step("Storing the task"):
             data.save(ctx, launch.task, launch.environment)
-        if existed:
-            _remember(launch)
+        ledger.remember(_origin(launch))  # once more: somebody may have raced for this name
     except Conflict as error:
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
     # The upload may take long, and needs nothing but the store.
