@@ -33,14 +33,22 @@ _OURS = ("sojourn.agent", "sojourn.core", "sojourn.storage")
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 
 
-def bundle(python: str, architecture: str, packages: Sequence[str] = ()) -> bytes:
+def bundle(
+    python: str,
+    architecture: str,
+    packages: Sequence[str] = (),
+    wheels: Sequence[str] = _NEEDED,
+) -> bytes:
     """The zip for a Python such as "312" on "x86_64" or "aarch64".
 
-    `packages`: what else of ours runs on the machine, such as a cloud's own part.
+    `packages`: what else of ours runs on the machine, such as a cloud's own part. `wheels`: those
+    that are needed there; a store that is a folder needs no obstore.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as target:
         for wheel in _wheels(python, architecture):  # zips themselves
+            if not wheel.name.startswith(tuple(wheels)):
+                continue
             info = zipfile.ZipInfo(f"{WHEELS}/{wheel.name}", _MOMENT)
             target.writestr(info, wheel.read_bytes(), zipfile.ZIP_STORED)
         for path, data in _ours((*_OURS, *packages)):

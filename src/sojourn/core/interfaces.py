@@ -46,6 +46,8 @@ class Features:
     """What a cloud can do beside the common verbs; data that can be read, never an exception."""
 
     interrupt: bool = False  # machines can be taken away on purpose, as a spot market does
+    # The store is reached by way of machines: the first one comes before the upload, and waits.
+    upload_through_machines: bool = False
     poll: float = 1.0  # seconds between looks while following; each costs what the cloud charges
 
 
