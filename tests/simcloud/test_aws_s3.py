@@ -10,7 +10,7 @@ from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import S3Store
 
 from sojourn.core.errors import Transient
-from sojourn.storage.store import ObstoreStore
+from sojourn.storage.objects import ObstoreStore
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws.calls import Call
@@ -184,6 +184,6 @@ def test_a_creation_that_meets_another_one_is_lost_if_that_came_first(
 def test_a_creation_that_never_gets_through_is_worth_another_try(
     conflicting: SimAWS, store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sojourn.storage.store._CONFLICT_WAITS", (0.0, 0.0))
+    monkeypatch.setattr("sojourn.storage.objects._CONFLICT_WAITS", (0.0, 0.0))
     with pytest.raises(Transient, match="a in the store kept changing"):
         ObstoreStore(store).put_new("a", b"one")

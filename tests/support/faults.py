@@ -11,7 +11,8 @@ from typing import Any, TypeVar, cast
 from obstore.store import MemoryStore
 
 from sojourn.core.errors import Transient
-from sojourn.storage.store import Buffer, ObjectInfo, ObstoreStore, Store
+from sojourn.storage.objects import ObstoreStore
+from sojourn.storage.store import Buffer, ObjectInfo, Store
 
 __all__ = ["Crash", "Fault", "FaultyStore", "WatchedStore", "memory_store"]
 

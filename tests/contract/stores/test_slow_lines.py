@@ -14,7 +14,7 @@ import pytest
 from obstore.store import from_url
 
 from sojourn.core.errors import Transient
-from sojourn.storage import store as module
+from sojourn.storage import objects as module
 from sojourn.storage.store import Store, StoreAddress, open_store
 
 LARGE = bytes(300 << 10)
