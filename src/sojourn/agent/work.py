@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
 from sojourn.agent.disk import remove_tree
+from sojourn.agent.environment import script_environment
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, Script, adopt_orphans
@@ -51,7 +52,6 @@ __all__ = ["Agent"]
 
 _GONE_AFTER = 10.0  # seconds without a task, which a store may just not know yet
 _LOST_IN_A_ROW = 10  # times
-_INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
 _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
 _LOOK_AGAIN = 60.0  # seconds, should ever a signal get lost
@@ -285,18 +285,14 @@ class _Attempt:
         file = self._folder / "script"
         file.write_bytes(self._task.script.encode("utf-8", "surrogateescape"))
         file.chmod(0o700)
-        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        environment |= {
-            "PYTHONUNBUFFERED": "1",  # else a Python script's log would come in blocks
-            **load_environment(self._store),
-            "TPI_TASK": "true",
-            "TPI_REGION": self._task.region,
-            "TPI_MACHINE": self._task.machine,
-            "SOJOURN_RANK": str(self._lease.rank),
-            "SOJOURN_PARALLELISM": str(self._task.parallelism),
-            "SOJOURN_ATTEMPT": str(self._lease.attempt),
-            "SOJOURN_MACHINE": self._config.machine,
-        }
+        environment = script_environment(
+            os.environ,
+            load_environment(self._store),
+            self._task,
+            rank=self._lease.rank,
+            attempt=self._lease.attempt,
+            machine=self._config.machine,
+        )
         return Script(file, self._workdir, environment, self._task.arguments)
 
     def _read_output(self, script: Script) -> None:
