@@ -16,6 +16,8 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Protocol
 
+from sojourn.agent.environment import inherited
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -34,7 +36,6 @@ __all__ = [
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_ROUNDS = 100
-_INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126  # a shell's exit codes
 _KILLED_WITHIN = 10.0  # seconds; a process that hangs in the kernel may take longer
 
@@ -143,8 +144,7 @@ def run_here(
     wake: Callable[[], None],
 ) -> RunningScript:
     """As a process of this one; its end wakes us by a signal."""
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return Script(file, workdir, {**inherited, **environment}, arguments)
+    return Script(file, workdir, {**inherited(os.environ), **environment}, arguments)
 
 
 class Script:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
 from sojourn.agent.disk import remove_tree
+from sojourn.agent.environment import script_environment
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, adopt_orphans, run_here
@@ -306,17 +307,13 @@ class _Attempt:
         file = self._folder / "script"
         file.write_bytes(self._task.script.encode("utf-8", "surrogateescape"))
         file.chmod(0o700)
-        environment = {
-            "PYTHONUNBUFFERED": "1",  # else a Python script's log would come in blocks
-            **load_environment(self._store),
-            "TPI_TASK": "true",
-            "TPI_REGION": self._task.region,
-            "TPI_MACHINE": self._task.machine,
-            "SOJOURN_RANK": str(self._lease.rank),
-            "SOJOURN_PARALLELISM": str(self._task.parallelism),
-            "SOJOURN_ATTEMPT": str(self._lease.attempt),
-            "SOJOURN_MACHINE": self._config.machine,
-        }
+        environment = script_environment(
+            load_environment(self._store),
+            self._task,
+            rank=self._lease.rank,
+            attempt=self._lease.attempt,
+            machine=self._config.machine,
+        )
         return self.launch(
             file, self._workdir, environment, self._task.arguments, self._wakeup.wake
         )
