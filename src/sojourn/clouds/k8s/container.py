@@ -45,4 +45,5 @@ def place_of(id: TaskId, task: Task) -> Place:
         )
     if task.storage.container_opts:
         raise InvalidInput("storage.container_opts", "only supported for buckets on Kubernetes")
-    return Place(claim=found["name"], folder="/".join(parts) or str(id))
+    folder = str(id) if found["path"] is None else "/".join(parts)
+    return Place(claim=found["name"], folder=folder)
