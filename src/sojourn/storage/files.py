@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "UNFINISHED",
     "copy_bytes",
+    "create_unfinished",
     "keep_file",
     "open_below",
     "open_folder",
@@ -27,6 +28,7 @@ __all__ = [
     "opened",
     "read_whole",
     "unfinished",
+    "write_all",
     "write_whole",
 ]
 
@@ -35,7 +37,7 @@ _COPIED_AT_ONCE = 1 << 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Whatever it is by now: a pipe must not make anybody wait.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_folder(path: str) -> int:
@@ -83,11 +85,16 @@ def opened(folder: int, name: str) -> Iterator[int]:
         os.close(descriptor)
 
 
+def create_unfinished(folder: int) -> tuple[str, int]:
+    """The name and descriptor of a new file with a hidden name."""
+    name = UNFINISHED + os.urandom(8).hex()
+    return name, os.open(name, _CREATE, 0o666, dir_fd=folder)
+
+
 @contextmanager
 def unfinished(folder: int) -> Iterator[tuple[str, int]]:
     """The name and descriptor of a new file, which is gone afterwards unless it was renamed."""
-    name = UNFINISHED + os.urandom(8).hex()
-    descriptor = os.open(name, _CREATE, 0o666, dir_fd=folder)
+    name, descriptor = create_unfinished(folder)
     try:
         yield name, descriptor
     finally:
@@ -107,12 +114,17 @@ def read_whole(descriptor: int) -> bytes:
     return b"".join(pieces)
 
 
+def write_all(descriptor: int, data: Buffer) -> None:
+    """Write all of it."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
 def write_whole(descriptor: int, data: Buffer) -> None:
     """Write all of it, and close: some file systems say only then that they are full."""
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        write_all(descriptor, data)
     except BaseException:
         os.close(descriptor)
         raise
@@ -126,9 +138,7 @@ def copy_bytes(source: int, target: int) -> None:
             os.lseek(source, 0, os.SEEK_SET)
             os.lseek(target, 0, os.SEEK_SET)
             while piece := os.read(source, _COPIED_AT_ONCE):
-                rest = memoryview(piece)
-                while rest:
-                    rest = rest[os.write(target, rest) :]
+                write_all(target, piece)
     except BaseException:
         os.close(target)
         raise

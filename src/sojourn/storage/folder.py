@@ -46,16 +46,16 @@ class FolderStore:
         self._root = os.fspath(folder)
 
     def get(self, path: str) -> memoryview:
-        with translated(path), self._file(path) as descriptor:
+        with translated(path), self.reading(path) as descriptor:
             return memoryview(read_whole(descriptor))
 
     def stream(self, path: str) -> Iterator[memoryview]:
-        with translated(path), self._file(path) as descriptor:
+        with translated(path), self.reading(path) as descriptor:
             while piece := os.read(descriptor, _STREAMED_AT_ONCE):
                 yield memoryview(piece)
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-        with translated(path), self._file(path) as descriptor:
+        with translated(path), self.reading(path) as descriptor:
             size = os.fstat(descriptor).st_size
             if any(not 0 <= start < size or length < 1 for start, length in ranges):
                 raise truncated(path)
@@ -63,7 +63,7 @@ class FolderStore:
 
     def put(self, path: str, data: Buffer) -> None:
         try:
-            with translated(path), self._folder_for(path) as (folder, name):
+            with translated(path), self.folder_for(path) as (folder, name):
                 write_file(folder, name, data)
         except QuotaError:
             if not self._overwritten(path, data):
@@ -71,7 +71,7 @@ class FolderStore:
 
     def put_new(self, path: str, data: Buffer) -> bool:
         for wait in _CONFLICT_WAITS:
-            with translated(path), self._folder_for(path) as (folder, name):
+            with translated(path), self.folder_for(path) as (folder, name):
                 if created(folder, name, data):
                     return True
             # Ours, if an answer was lost and the request repeated; gone, if nobody has won yet.
@@ -97,7 +97,7 @@ class FolderStore:
             self._copy(old, name, descriptor, target)
 
     def _copy(self, old: int, name: str, descriptor: int, target: str) -> None:
-        with translated(target), self._folder_for(target) as (folder, copied):
+        with translated(target), self.folder_for(target) as (folder, copied):
             if not linked(old, name, folder, copied):
                 copy_file(descriptor, folder, copied)
 
@@ -143,13 +143,14 @@ class FolderStore:
         return False
 
     @contextmanager
-    def _file(self, path: str) -> Iterator[int]:
+    def reading(self, path: str) -> Iterator[int]:
+        """A descriptor of an object, which stays what it was. Absent: raises FileNotFoundError."""
         *above, name = _parts(path)
         with self._folder(above) as folder, opened(folder, name) as descriptor:
             yield descriptor
 
     @contextmanager
-    def _folder_for(self, path: str) -> Iterator[tuple[int, str]]:
+    def folder_for(self, path: str) -> Iterator[tuple[int, str]]:
         """Where to write an object: the folder is made if it is absent.
 
         The root never is: who follows a task that is deleted would bring it back.

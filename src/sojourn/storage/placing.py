@@ -13,7 +13,7 @@ from sojourn.storage.files import UNFINISHED, copy_bytes, unfinished, write_whol
 if TYPE_CHECKING:
     from sojourn.storage.objectinfo import Buffer
 
-__all__ = ["copy_file", "created", "linked", "remove", "write_file"]
+__all__ = ["claim", "copy_file", "created", "linked", "remove", "write_file"]
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
@@ -36,15 +36,20 @@ def created(folder: int, name: str, data: Buffer) -> bool:
     """Write a file if there is none of this name."""
     with unfinished(folder) as (new, descriptor):
         write_whole(descriptor, data)
-        try:
-            os.link(new, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            return _claimed(folder, new, name)
-        return True
+        return claim(folder, new, name)
+
+
+def claim(folder: int, new: str, name: str) -> bool:
+    """Give a file another name if nothing has it; of many racing callers one gets True."""
+    try:
+        os.link(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return _claimed(folder, new, name)
+    return True
 
 
 def _claimed(folder: int, new: str, name: str) -> bool:

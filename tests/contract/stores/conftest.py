@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sojourn.storage.served.client import ServedStore
 from sojourn.storage.store import Store, StoreAddress, open_store
 from tests.support.seaweed import Seaweed
+from tests.support.streams import served
 
 
-@pytest.fixture(params=["folder", "folder-without-links", "s3", "s3-with-prefix"])
-def address(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> StoreAddress:
-    if request.param.startswith("folder"):
-        if request.param == "folder-without-links":
-            monkeypatch.setattr(os, "link", _refuse)
-        return StoreAddress(f"file://{tmp_path}")
-    server: Seaweed = request.getfixturevalue("seaweed")
-    return server.address("a folder/in it" if request.param == "s3-with-prefix" else "")
+@pytest.fixture(params=["folder", "folder-without-links", "served", "s3", "s3-with-prefix"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def store(address: StoreAddress) -> Store:
-    return open_store(address)
+def address(
+    kind: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> StoreAddress:
+    if kind == "folder-without-links":
+        monkeypatch.setattr(os, "link", _refuse)
+    if not kind.startswith("s3"):
+        return StoreAddress(f"file://{tmp_path}")
+    server: Seaweed = request.getfixturevalue("seaweed")
+    return server.address("a folder/in it" if kind == "s3-with-prefix" else "")
+
+
+@pytest.fixture
+def store(kind: str, address: StoreAddress, tmp_path: Path) -> Iterator[Store]:
+    if kind == "served":
+        with ServedStore(lambda: served(tmp_path)) as store:
+            yield store
+    else:
+        yield open_store(address)
 
 
 def _refuse(*_: Any, **__: Any) -> None:

@@ -1,0 +1,32 @@
+"""Serve a folder to whoever started this.
+
+`python3 -m sojourn.storage.served FOLDER [--activity FILE]`
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from sojourn.storage.folder import FolderStore
+from sojourn.storage.served.server import serve
+
+
+def main(arguments: list[str]) -> None:
+    """Serve, until the client is gone."""
+    activity = None
+    if len(arguments) == 3 and arguments[1] == "--activity":
+        activity = Path(arguments.pop())
+        arguments.pop()
+    if len(arguments) != 1:
+        raise SystemExit("usage: python3 -m sojourn.storage.served FOLDER [--activity FILE]")
+    folder = Path(arguments[0])
+    if not folder.is_dir():
+        raise SystemExit(f"{folder} is not a folder")
+    serve(FolderStore(folder), 0, 1, activity=activity)
+    os._exit(0)  # a worker may wait for a line that is gone
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
