@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.k8s.websocket import Duplex
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.storage.served import ServedStore
+    from sojourn.storage.served.client import ServedStore
     from sojourn.storage.store import Store
 
 __all__ = ["Door"]
@@ -39,7 +39,8 @@ _SERVE = """\
 for _ in 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9; do
     [ -d {library} ] && break; sleep 0.2
 done
-PYTHONPATH={library} exec python3 -m sojourn.storage.served {folder} --activity {activity}
+mkdir -p {folder} &&
+    PYTHONPATH={library} exec python3 -m sojourn.storage.served {folder} --activity {activity}
 """
 
 
@@ -60,7 +61,7 @@ class Door:
 
     def store(self) -> Store:
         """The store, wherever it is just now."""
-        from sojourn.storage.served import ServedStore
+        from sojourn.storage.served.client import ServedStore
 
         with self._lock:
             if self._served is None:

@@ -188,6 +188,10 @@ def _agent_container(
         "env": [
             {"name": "SOJOURN_BOOT", "value": _UNPACK},
             {"name": "SOJOURN_RANK", "value": str(rank)},
+            {
+                "name": "SOJOURN_MACHINE",
+                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
+            },
         ],
         "resources": {"limits": _AGENT_LIMITS, "requests": _AGENT_REQUESTS},
         "volumeMounts": mounts,

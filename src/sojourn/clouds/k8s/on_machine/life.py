@@ -187,7 +187,7 @@ def main() -> int:
         return only_store()
     settings = json.loads((Path(places.TASK) / places.SETTINGS).read_text())
     settings["rank"] = int(os.environ["SOJOURN_RANK"])
-    return Life(settings, os.environ["HOSTNAME"]).run()
+    return Life(settings, os.environ["SOJOURN_MACHINE"]).run()
 
 
 if __name__ == "__main__":
