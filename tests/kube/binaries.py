@@ -49,7 +49,8 @@ def build() -> None:
         _compile(caches, "./pause", work / "pause")
         _compile(caches, ".", work / "hyperkube")
     # Of no use until the versions change, which would compile almost all anew.
-    shutil.rmtree(caches / "build", ignore_errors=True)
+    for name in ("build", "tmp"):
+        shutil.rmtree(caches / name, ignore_errors=True)
 
 
 def _compile(caches: Path, package: str, target: Path) -> None:

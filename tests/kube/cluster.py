@@ -34,7 +34,7 @@ from tests.support.waiting import patience
 __all__ = ["build", "down", "kill_node", "locked", "revive_node", "unavailable", "up"]
 
 Say = Callable[[str], None]
-_READY_WITHIN = 180.0
+_READY_WITHIN = 120.0
 
 
 def build(say: Say) -> None:
@@ -71,9 +71,10 @@ def up(say: Say) -> Api:
     if not places.kubeconfig().exists():
         certificates.create(places.kubeconfig().parent)
     network.create()
-    control_plane.start()
+    control_plane.start_api()
     api = Api(places.kubeconfig())
     _wait("the API server", lambda: api.text("/readyz") == "ok")
+    control_plane.start_controllers()
     _create_defaults(api)
     say("Starting nodes")
     for node in NODES:
@@ -169,7 +170,9 @@ def _wait(what: str, happened: Callable[[], bool]) -> None:
                 return
         except (ApiError, OSError, http.client.HTTPException) as error:
             reason = str(error)
+        logs = places.state() / "logs"
+        if ended := control_plane.ended():
+            raise RuntimeError(f"{', '.join(ended)} ended. See the logs in {logs}")
         if time.monotonic() > start + patience(_READY_WITHIN):
-            logs = places.state() / "logs"
             raise RuntimeError(f"Timed out waiting for {what} ({reason}). See the logs in {logs}")
         time.sleep(0.1)

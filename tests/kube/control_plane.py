@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.kube import binaries, layout, places, processes
 
-__all__ = ["NAMES", "start"]
+__all__ = ["NAMES", "ended", "start_api", "start_controllers"]
 
 # In the order in which they start
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "provisioner")
@@ -17,14 +17,30 @@ _NODE_LOST_AFTER = 16
 _PODS_LOST_AFTER = 5
 
 
-def start() -> None:
-    """Start what does not run yet; each waits by itself for what it needs."""
-    for name, options in _options(places.state() / "pki").items():
-        if not processes.alive(name):
-            given = [f"--{option}={value}" for option, value in options.items()]
-            processes.start(name, [binaries.hyperkube(), name, *given])
+def start_api() -> None:
+    """Start etcd and the API server, unless they run."""
+    _start("etcd")
+    _start("kube-apiserver")
+
+
+def start_controllers() -> None:
+    """Start the rest; all of them need an API server that is ready."""
+    _start("kube-controller-manager")
+    _start("kube-scheduler")
     if not processes.alive("provisioner"):
         processes.start("provisioner", [sys.executable, "-m", "tests.kube.provisioner"])
+
+
+def ended() -> list[str]:
+    """The programs that were started and do not run."""
+    return [name for name in processes.recorded() if not processes.alive(name)]
+
+
+def _start(name: str) -> None:
+    if not processes.alive(name):
+        options = _options(places.state() / "pki")[name]
+        given = [f"--{option}={value}" for option, value in options.items()]
+        processes.start(name, [binaries.hyperkube(), name, *given])
 
 
 def _options(pki: Path) -> dict[str, dict[str, str | Path]]:
