@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,13 +90,15 @@ class Api:
             raise MissingDependency("k8s", "Kubernetes support is not installed") from error
         cluster = self.login.cluster
         tls = self.credentials.tls()
-        return httpx.Client(
+        client = httpx.Client(
             base_url=cluster.server,
             verify=tls if tls is not None else True,
             proxy=cluster.proxy or None,
             timeout=httpx.Timeout(_TIMEOUT, connect=_CONNECT),
             limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
         )
+        weakref.finalize(self, client.close)
+        return client
 
     def get(self, kind: str, name: str) -> Object:
         """One object. Absent: raises NotFound."""

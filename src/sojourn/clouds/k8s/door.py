@@ -6,10 +6,10 @@ when nobody asks for anything any more.
 
 from __future__ import annotations
 
-import atexit
 import shlex
 import threading
 import time
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,8 @@ class Door:
         self._folder = folder
         self._lock = threading.Lock()
         self._served: ServedStore | None = None
-        self._made = False
+        self._end: weakref.finalize[..., Door] | None = None
+        self._made = threading.Event()  # a pod, by us
         self.ctx: Context | None = None
 
     def store(self) -> Store:
@@ -65,19 +66,20 @@ class Door:
 
         with self._lock:
             if self._served is None:
-                self._served = ServedStore(self._stream)
-                atexit.register(self.close)
+                # Not to hold on to itself: who no longer has a door has closed it.
+                behind = weakref.WeakMethod(self._stream)
+                self._served = ServedStore(lambda: _called(behind))
+                self._end = weakref.finalize(
+                    self, _close, self._served, self._api, names.store_pod(self._id), self._made
+                )
             return self._served
 
     def close(self) -> None:
         """Let go of it; a pod that was made for it is removed."""
-        served, self._served = self._served, None
-        if served is not None:
-            served.close()
-        if self._made:
-            self._made = False
-            with suppress(SojournError):
-                self._api.delete("Pod", names.store_pod(self._id), grace=0)
+        with self._lock:
+            self._served = None
+            if self._end:
+                self._end()
 
     def _stream(self) -> Duplex:
         """A new connection, wherever the store is by now."""
@@ -119,7 +121,7 @@ class Door:
             return
         with suppress(Conflict):
             self._api.create("Pod", self._make())
-            self._made = True
+            self._made.set()
 
     def _why(self, pods: list[Object]) -> str:
         reasons = [reason for pod in pods if (reason := waiting(self._api, pod))]
@@ -133,6 +135,21 @@ class Door:
         if why != told and self.ctx is not None:
             self.ctx.note(f"Waiting for a pod: {why}")
         return why
+
+
+def _called(behind: weakref.WeakMethod[Callable[[], Duplex]]) -> Duplex:
+    opened = behind()
+    if opened is None:
+        raise NotFound("The way to the store is closed")
+    return opened()
+
+
+def _close(served: ServedStore, api: Api, pod: str, made: threading.Event) -> None:
+    served.close()
+    if made.is_set():
+        made.clear()
+        with suppress(SojournError):
+            api.delete("Pod", pod, grace=0)
 
 
 def _runs(pod: Object) -> bool:

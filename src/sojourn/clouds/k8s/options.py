@@ -13,9 +13,10 @@ from sojourn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["AGENT_IMAGE", "Mount", "Options", "image_of", "options_of"]
+__all__ = ["AGENT_IMAGE", "STORAGE_CLASS", "Mount", "Options", "image_of", "options_of"]
 
 AGENT_IMAGE = "SOJOURN_K8S_AGENT_IMAGE"
+STORAGE_CLASS = "SOJOURN_K8S_STORAGE_CLASS"
 _DEFAULT_AGENT = "python:3.13-slim"
 _IMAGES = {"ubuntu": "ubuntu:24.04", "nvidia": "nvidia/cuda:12.6.3-runtime-ubuntu24.04"}
 _KNOWN = ("agent_image", "pod", "storage_class")
@@ -63,7 +64,7 @@ def options_of(task: Task) -> Options:
         agent_image=task.options.get("agent_image")
         or os.environ.get(AGENT_IMAGE)
         or _DEFAULT_AGENT,
-        storage_class=task.options.get("storage_class", ""),
+        storage_class=task.options.get("storage_class") or os.environ.get(STORAGE_CLASS, ""),
         pod=_patch(task.options.get("pod", "")),
         mounts=tuple(_mount(at, what) for at, what in sorted(task.mounts.items())),
         disk=task.disk_size if task.disk_size > 0 else _DEFAULT_DISK,
