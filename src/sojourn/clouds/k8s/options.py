@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from sojourn.clouds.k8s import ABOUT
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ __all__ = ["AGENT_IMAGE", "Mount", "Options", "image_of", "options_of"]
 AGENT_IMAGE = "SOJOURN_K8S_AGENT_IMAGE"
 _DEFAULT_AGENT = "python:3.13-slim"
 _IMAGES = {"ubuntu": "ubuntu:24.04", "nvidia": "nvidia/cuda:12.6.3-runtime-ubuntu24.04"}
-_KNOWN = ("agent_image", "pod", "storage_class")
+_KNOWN = tuple(name for name, _ in ABOUT.options)
 _DEFAULT_DISK = 10  # GB
 _CLAIM = re.compile(
     r"claim:(?P<name>[a-z0-9][a-z0-9.-]*)(/(?P<path>[^:]*))?(?P<readonly>:ro)?", re.ASCII
