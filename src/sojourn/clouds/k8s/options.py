@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from sojourn.clouds.k8s import ABOUT
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ AGENT_IMAGE = "SOJOURN_K8S_AGENT_IMAGE"
 STORAGE_CLASS = "SOJOURN_K8S_STORAGE_CLASS"
 _DEFAULT_AGENT = "python:3.13-slim"
 _IMAGES = {"ubuntu": "ubuntu:24.04", "nvidia": "nvidia/cuda:12.6.3-runtime-ubuntu24.04"}
-_KNOWN = ("agent_image", "pod", "storage_class")
+_KNOWN = tuple(name for name, _ in ABOUT.options)
 _DEFAULT_DISK = 10  # GB
 _CLAIM = re.compile(
     r"claim:(?P<name>[a-z0-9][a-z0-9.-]*)(/(?P<path>[^:]*))?(?P<readonly>:ro)?", re.ASCII
