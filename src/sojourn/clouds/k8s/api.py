@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
     from sojourn.clouds.k8s.kubeconfig import Login
 
-__all__ = ["Api", "Object"]
+__all__ = ["Api", "Object", "Objects"]
 
 Object = dict[str, Any]
+Objects = list[Object]
 
 _TIMEOUT = 30.0  # seconds for an answer
 _CONNECT = 5.0
@@ -111,16 +112,20 @@ class Api:
         except NotFound:
             return None
 
-    def list(self, kind: str, labels: str = "", fields: str = "") -> list[Object]:
+    def list(self, kind: str, labels: str = "", fields: str = "") -> Objects:
         """All objects with these labels."""
-        found: list[Object] = []
+        return self.listed(kind, labels, fields)[0]
+
+    def listed(self, kind: str, labels: str = "", fields: str = "") -> tuple[Objects, str]:
+        """The same, with the version from which `watch` goes on."""
+        found: Objects = []
         query = {"limit": str(_PAGE), "labelSelector": labels, "fieldSelector": fields}
         while True:
             page = self._json("GET", kind, query={k: v for k, v in query.items() if v})
             found += page.get("items") or []
             query["continue"] = str(page.get("metadata", {}).get("continue") or "")
             if not query["continue"]:
-                return found
+                return found, str(page["metadata"].get("resourceVersion", ""))
 
     def create(self, kind: str, body: Object, *, dry_run: bool = False) -> Object:
         """Make an object. There is one of this name: raises Conflict."""
@@ -149,13 +154,14 @@ class Api:
         found = self._call("version", "GET", "/version", {}, None, "application/json")
         return int(found["major"]), int("".join(filter(str.isdigit, found["minor"])))
 
-    def watch(self, kind: str, labels: str, seconds: float) -> Iterator[Object]:
-        """Changed objects as they change, for this long at most; may end earlier."""
+    def watch(self, kind: str, labels: str, version: str, seconds: float) -> Iterator[Object]:
+        """Objects as they change after a version, for this long at most; may end earlier."""
         import httpx
 
         query = {
             "watch": "true",
             "labelSelector": labels,
+            "resourceVersion": version,
             "timeoutSeconds": str(max(1, int(seconds))),
         }
         timeout = httpx.Timeout(seconds + 5, connect=_CONNECT)

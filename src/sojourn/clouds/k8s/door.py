@@ -10,7 +10,7 @@ import shlex
 import threading
 import time
 import weakref
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
@@ -19,7 +19,7 @@ from sojourn.clouds.k8s.reasons import cannot_start, waiting
 from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from sojourn.clouds.k8s.api import Api, Object
     from sojourn.clouds.k8s.websocket import Duplex
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Door"]
 
 _COMES_WITHIN = 900.0  # seconds for a pod
-_WATCH_FOR = 10.0
+_WATCH_FOR = 3.0
+_PAUSE = 0.1
 _TELL_AFTER = 5.0
 _UNSCHEDULED_FOR = 5.0  # seconds that a machine may look for a node before another pod is tried
 # Exec works before the agent has unpacked itself.
@@ -74,6 +75,11 @@ class Door:
                 )
             return self._served
 
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has asked for the store."""
+        return self._served is not None
+
     def close(self) -> None:
         """Let go of it; a pod that was made for it is removed."""
         with self._lock:
@@ -96,7 +102,7 @@ class Door:
         began = time.monotonic()
         told = ""
         while True:
-            pods = self._api.list("Pod", names.of_task(self._id))
+            pods, version = self._api.listed("Pod", names.of_task(self._id))
             running = [pod for pod in pods if _runs(pod)]
             if running:
                 # A machine rather than a pod of our own, and the newest.
@@ -110,7 +116,13 @@ class Door:
                 raise Transient(self._why(pods), hint="Try again later.")
             if time.monotonic() - began > _TELL_AFTER and coming:
                 told = self._tell(pods, told)
-            next(self._api.watch("Pod", names.of_task(self._id), _WATCH_FOR), None)
+            with closing(self._changes(version)) as changes:
+                if next(changes, None) is None:
+                    time.sleep(_PAUSE)  # it may have ended at once
+
+    def _changes(self, version: str) -> Generator[Object, None, None]:
+        """A pod that changed; nobody waits for it forever, as nothing may."""
+        yield from self._api.watch("Pod", names.of_task(self._id), version, _WATCH_FOR)
 
     def _make_pod(self, pods: list[Object]) -> None:
         name = names.store_pod(self._id)
