@@ -33,11 +33,15 @@ _USER = 65532  # where a cluster allows no root
 _AGENT_REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 _AGENT_LIMITS = {"memory": "1Gi"}
 _SCRIPT_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
-# Pods that cannot even start would be replaced at once, again and again.
-_BOOT = """\
-command -v python3 >/dev/null || {
-    echo 'no python3 in the image of the agent' | tee /dev/termination-log; sleep 30; exit 70
-}
+# Pods that cannot even start would be replaced at once, again and again. The script's container
+# waits for the agent unless it is told.
+_BOOT = f"""\
+command -v python3 >/dev/null || {{
+    echo 'no python3 in the image of the agent' | tee /dev/termination-log
+    sleep 30
+    mkdir -p {places.FOLDER}/run && : >{places.FOLDER}/run/over
+    exit 70
+}}
 exec python3 -c "$SOJOURN_BOOT" "$@"
 """
 _UNPACK = f"""\
