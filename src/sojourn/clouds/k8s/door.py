@@ -102,7 +102,7 @@ class Door:
         began = time.monotonic()
         told = ""
         while True:
-            pods, version = self._api.listed("Pod", names.of_task(self._id))
+            pods, version = self._api.list_at("Pod", names.of_task(self._id))
             running = [pod for pod in pods if _runs(pod)]
             if running:
                 # A machine rather than a pod of our own, and the newest.
@@ -122,7 +122,7 @@ class Door:
 
     def _changes(self, version: str) -> Generator[Object, None, None]:
         """A pod that changed; nobody waits for it forever, as nothing may."""
-        yield from self._api.watch("Pod", names.of_task(self._id), version, _WATCH_FOR)
+        yield from self._api.watch("Pod", names.of_task(self._id), _WATCH_FOR, version)
 
     def _make_pod(self, pods: list[Object]) -> None:
         name = names.store_pod(self._id)
