@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.kube import places
+from tests.kube import layout, places
 
-__all__ = ["alive", "log", "pid_of", "recorded", "start", "stop"]
+__all__ = ["MARK", "alive", "log", "pid_of", "recorded", "start", "stop"]
 
+MARK = "SOJOURN_TEST_KUBE_NUMBER"  # in the environment of all of them
 _GONE_WITHIN = 20.0
 
 
@@ -29,6 +30,7 @@ def start(name: str, command: Sequence[str | Path]) -> int:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            env={**os.environ, MARK: str(layout.NUMBER)},
             cwd=places.SOURCES.parents[1],
         )
     process.returncode = 0  # nobody here waits for it
@@ -72,11 +74,11 @@ def recorded() -> list[str]:
 
 
 def log(name: str) -> Path:
-    return places.state() / "logs" / f"{name}.log"
+    return layout.STATE / "logs" / f"{name}.log"
 
 
 def _record(name: str) -> Path:
-    return places.state() / "processes" / f"{name}.json"
+    return layout.STATE / "processes" / f"{name}.json"
 
 
 def _started(pid: int) -> str | None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.kube import layout, node_files, places
+from tests.kube import layout, node_files
 from tests.kube.api import Api, ApiError
 
 __all__ = ["CLASSES", "main"]
@@ -44,7 +44,7 @@ CLASSES = (_class("node", "WaitForFirstConsumer", "true"), _class("shared", "Imm
 
 def main() -> None:
     """Look at all claims and volumes, again and again; what fails now is tried again."""
-    api = Api(places.kubeconfig())
+    api = Api(layout.KUBECONFIG)
     told: set[str] = set()
     while True:
         try:
@@ -110,7 +110,7 @@ def _on_all(name: str) -> dict[str, Any]:
 
 def _folder(name: str, node: str | None) -> Path:
     """Where it is on this computer."""
-    return (layout.node(node).disk / "volumes" if node else places.state() / "shared") / name
+    return (layout.node(node).disk / "volumes" if node else layout.STATE / "shared") / name
 
 
 def _refuse(api: Api, claim: dict[str, Any]) -> None:
