@@ -58,11 +58,12 @@ def _up(say: Say) -> Api:
     control_plane.start_controllers()
     _create_defaults(api)
     say("Starting nodes")
+    before = {node: _last_heard(api, node) for node in NODES}
     for node in NODES:
         nodes.start(node)
     for node in NODES:
         say(f"Waiting for node {node.name}")
-        _wait_for_node(api, node)
+        _wait_for_node(api, node, before[node])
     _wait("service accounts", lambda: api.exists(_DEFAULT_ACCOUNT))
     return api
 
@@ -110,13 +111,12 @@ def revive_node(node: Node, eviction: Mapping[str, str] = node_files.EVICTION) -
     _check_root()
     with _locked():
         api = Api(layout.KUBECONFIG)
-        # Until it is missed, a node that is gone looks ready.
-        before = _ready(api, node).get("lastHeartbeatTime")
+        before = _last_heard(api, node)
         nodes.start(node, eviction)
         _wait_for_node(api, node, before)
 
 
-def _wait_for_node(api: Api, node: Node, before: str | None = None) -> None:
+def _wait_for_node(api: Api, node: Node, before: str | None) -> None:
     """Nothing keeps pods from it any more, either."""
 
     def ready() -> bool:
@@ -127,6 +127,11 @@ def _wait_for_node(api: Api, node: Node, before: str | None = None) -> None:
         return condition.get("status") == "True" and fresh and not missed
 
     _wait(f"node {node.name}", ready)
+
+
+def _last_heard(api: Api, node: Node) -> str | None:
+    """When, of a node that does not run: until it is missed, it looks ready."""
+    return None if nodes.runs(node) else _ready(api, node).get("lastHeartbeatTime")
 
 
 def _ready(api: Api, node: Node) -> dict[str, str]:

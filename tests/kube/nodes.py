@@ -52,6 +52,7 @@ def kill(node: Node) -> None:
     while init is not None and runs(node) and time.monotonic() < give_up:
         time.sleep(0.02)
     processes.stop(_process(node))
+    network.disconnect(node)
     groups.remove(node.group)
 
 

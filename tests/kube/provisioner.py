@@ -140,7 +140,9 @@ def _remove_volumes(api: Api) -> None:
         ours = metadata.get("annotations", {}).get(_MADE_BY) == _NAME
         released = volume["status"]["phase"] in ("Released", "Failed")
         if ours and released and spec["persistentVolumeReclaimPolicy"] == "Delete":
-            shutil.rmtree(_folder(metadata["name"], _node_of(spec)), ignore_errors=True)
+            folder = _folder(metadata["name"], _node_of(spec))
+            with suppress(FileNotFoundError):
+                shutil.rmtree(folder)  # fails while a pod that ends still writes
             api.delete(f"{_VOLUMES}/{metadata['name']}")
 
 
