@@ -20,7 +20,7 @@ def main() -> int:
 
     try:
         _carry_out(arguments, say)
-    except (RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 1
     return 0

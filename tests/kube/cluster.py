@@ -80,8 +80,7 @@ def _down(say: Say) -> None:
         say(f"Stopping node {node.name}")
         nodes.kill(node)
     say("Stopping the control plane")
-    for name in reversed(control_plane.NAMES):
-        processes.stop(name)
+    processes.stop_all()
     network.remove()
     shutil.rmtree(layout.STATE, ignore_errors=True)
     left = [str(path) for node in NODES for path in groups.found(node.group)]

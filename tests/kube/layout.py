@@ -25,13 +25,24 @@ __all__ = [
     "SERVICE_NETWORK",
     "STATE",
     "Node",
+    "bridge",
     "node",
+    "state",
 ]
+
+
+def bridge(number: int) -> str:
+    return f"sojourn-kube{number or ''}"
+
+
+def state(number: int) -> Path:
+    """All of a running cluster."""
+    return cache() / f"run{number or ''}"
+
 
 NUMBER = int(os.environ.get("SOJOURN_TEST_KUBE_NUMBER", "0"))
 assert 0 <= NUMBER <= 9, "SOJOURN_TEST_KUBE_NUMBER must be from 0 to 9"
-_SUFFIX = str(NUMBER or "")
-BRIDGE = f"sojourn-kube{_SUFFIX}"
+BRIDGE = bridge(NUMBER)
 GATEWAY = f"10.89.{NUMBER}.1"  # this computer, on the bridge
 API = f"https://{GATEWAY}:6443"
 ETCD = f"http://127.0.0.1:{12379 + 10 * NUMBER}"
@@ -41,8 +52,7 @@ SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"
 
 
-# All of a running cluster
-STATE = cache() / f"run{_SUFFIX}"
+STATE = state(NUMBER)
 KUBECONFIG = STATE / "pki" / "admin.kubeconfig"
 
 
@@ -67,7 +77,7 @@ class Node:
     @property
     def link(self) -> str:
         """The network card of this computer that leads to the node."""
-        return f"sojourn{_SUFFIX}-{self.name}"
+        return f"sojourn{NUMBER or ''}-{self.name}"
 
     @property
     def group(self) -> str:

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.kube.layout import GATEWAY, NODES, NUMBER, Node, node
+from tests.kube.layout import GATEWAY, NODES, Node, node
 from tests.kube.node_files import SETTINGS, SHARED
 from tests.kube.processes import MARK
 from tests.simcloud.machines import kernel
@@ -106,7 +106,7 @@ def _start(name: str, command: list[str]) -> int:
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "TMPDIR": "/var/tmp",
         "HOME": "/root",
-        MARK: str(NUMBER),
+        MARK: os.environ[MARK],
     }
     with Path("/var/log", f"{name}.log").open("ab") as output:
         process = subprocess.Popen(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["SOURCES", "building", "cache", "digest", "locked"]
+__all__ = ["SOURCES", "building", "cache", "digest", "lock_file", "locked"]
 
 SOURCES = Path(__file__).parent
 
@@ -25,10 +25,15 @@ def cache() -> Path:
 @contextmanager
 def locked(name: str) -> Iterator[None]:
     """One at a time, of all processes."""
-    cache().mkdir(parents=True, exist_ok=True)
-    with (cache() / f"{name}.lock").open("w") as file:
+    with lock_file(name).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def lock_file(name: str) -> Path:
+    folder = cache() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
 
 
 def digest(parts: Iterable[bytes]) -> str:

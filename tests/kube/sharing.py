@@ -19,8 +19,7 @@ def shared() -> Iterator[Api]:
     Each user has a lock of those that many can have, which ends with its process at the latest.
     """
     gate = f"{layout.STATE.name}.gate"
-    places.cache().mkdir(parents=True, exist_ok=True)
-    with (places.cache() / f"{layout.STATE.name}.users").open("w") as users:
+    with places.lock_file(f"{layout.STATE.name}.users").open("w") as users:
         with places.locked(gate):
             fcntl.flock(users, fcntl.LOCK_SH)
             api = cluster.up(_say_nothing)

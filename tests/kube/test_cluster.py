@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,7 +141,7 @@ def test_a_node_is_lost_and_comes_back(
     kube_namespace.wait(again, "Running")
 
 
-def test_a_cluster_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_cluster_leaves_no_trace() -> None:
     reason = prerequisites.unavailable()
     if reason:
         pytest.skip(reason)
@@ -152,10 +154,16 @@ def test_a_cluster_leaves_no_trace(tmp_path: Path) -> None:
         assert _command(number, "env") == shown
         _command(number, "kill-node", "n1")
         assert _command(number, "up") == shown
+        _kill(kubeconfig.parents[1] / "processes" / "etcd.json")  # a crash
+        assert _command(number, "up") == shown
     finally:
         _command(number, "down")
     assert traces.found(number) == before
     assert not kubeconfig.parents[1].exists()
+
+
+def _kill(record: Path) -> None:
+    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
 
 
 def _command(number: int, *arguments: str) -> str:

@@ -33,12 +33,14 @@ _UNSTEADY = ("compact_memory", "drop_caches", "stat_refresh")  # commands and no
 
 def found(number: int) -> list[str]:
     """Of the cluster of this number, or of whatever concerns the whole computer."""
-    names = [node.group.replace(layout.BRIDGE, f"sojourn-kube{number or ''}") for node in _nodes()]
+    state = layout.state(number)
+    names = [f"{layout.bridge(number)}-{node.name}" for node in layout.NODES]
     return sorted(
         [
-            *(f"process {pid}" for pid in marked(str(number), processes.MARK)),
+            *(f"process {pid}" for pid in marked(str(state), processes.MARK)),
             *(f"process {pid} of a pod" for pid in _in_groups(names)),
             *(f"group {path}" for name in names for path in groups.found(name)),
+            *(f"file {path}" for path in state.glob("*")),
             *(f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines()),
             *(f"link {name}" for _, name in socket.if_nameindex()),
             *(f"route {line}" for line in _lines("ip", "route", "show", "table", "all")),
@@ -48,10 +50,6 @@ def found(number: int) -> list[str]:
             *(f"file {path}" for each in _FOLDERS for path in [each, *Path(each).glob("*")]),
         ]
     )
-
-
-def _nodes() -> tuple[layout.Node, ...]:
-    return layout.NODES
 
 
 def _in_groups(names: list[str]) -> list[int]:
