@@ -16,12 +16,13 @@ def main() -> int:
     start = time.monotonic()
 
     def say(text: str) -> None:
-        print(f"{time.monotonic() - start:6.1f}s  {text}", file=sys.stderr, flush=True)  # noqa: T201
+        sys.stderr.write(f"{time.monotonic() - start:6.1f}s  {text}\n")
+        sys.stderr.flush()
 
     try:
         _carry_out(arguments, say)
     except (OSError, RuntimeError, ValueError) as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 
@@ -41,7 +42,7 @@ def _carry_out(arguments: argparse.Namespace, say: prerequisites.Say) -> None:
         cluster.revive_node(layout.node(arguments.name), {**EVICTION, **changed})
     say("Done")
     if arguments.command in ("up", "env"):
-        print(f"export KUBECONFIG={layout.KUBECONFIG}")  # noqa: T201
+        sys.stdout.write(f"export KUBECONFIG={layout.KUBECONFIG}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

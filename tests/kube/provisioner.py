@@ -51,7 +51,8 @@ def main() -> None:
             _create_volumes(api, told)
             _remove_volumes(api)
         except (ApiError, OSError, http.client.HTTPException) as error:
-            print(error, file=sys.stderr, flush=True)  # noqa: T201
+            sys.stderr.write(f"{error}\n")
+            sys.stderr.flush()
             time.sleep(1)
         time.sleep(_INTERVAL)
 
