@@ -1,4 +1,4 @@
-"""Tests of tasks on a real cluster, beyond what every cloud has to do."""
+"""Marks all tests here, and gives them a cluster, or a namespace of one for tasks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from tests.contract.clouds import k8s_kit
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.kit import in_use
 from tests.contract.clouds.lab import Lab
+from tests.kube.fixtures import kube_cluster, kube_namespace
+
+__all__ = ["kit", "kube_cluster", "kube_namespace", "lab"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.kube)
 
 
 @pytest.fixture

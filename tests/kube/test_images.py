@@ -9,8 +9,6 @@ from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab
 from tests.kube import images
 
-pytestmark = pytest.mark.kube
-
 _READ_ONLY = """\
 spec:
   containers:
@@ -45,9 +43,9 @@ def test_a_read_only_root_file_system(lab: Lab) -> None:
 
 def test_the_script_has_the_images_user_path_and_environment(lab: Lab) -> None:
     script = '#!/bin/sh\nmkdir output; echo "$(id -u)" > output/user; echo "$FOO" > output/foo'
-    result = lab.run(script, image=images.SHELL_AS_USER, environment={"FOO": "it's\n\"here\""})
+    result = lab.run(script, image=images.SHELL_AS_USER, environment={"FOO": 'it\'s\n"here"'})
     assert result.status is sojourn.State.SUCCEEDED, _told(result, lab)
-    assert lab.output() == {"user": "1000\n", "foo": "it's\n\"here\"\n"}
+    assert lab.output() == {"user": "1000\n", "foo": 'it\'s\n"here"\n'}
 
 
 def test_an_interpreter_that_is_not_in_the_image(lab: Lab) -> None:

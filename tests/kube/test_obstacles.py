@@ -11,10 +11,7 @@ import sojourn
 from sojourn.core.errors import InvalidInput, QuotaError, SojournError
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab
-from tests.kube import images
 from tests.support.waiting import until
-
-pytestmark = pytest.mark.kube
 
 
 def _reason(handle: sojourn.Handle) -> str:
@@ -105,5 +102,3 @@ def test_events_are_the_clusters(lab: Lab) -> None:
     codes = {event.code for event in handle.events()}
     handle.delete()
     assert {"SuccessfulCreate", "Scheduled", "Started"} <= codes
-
-

@@ -25,7 +25,7 @@ from sojourn.clouds.k8s.websocket import execute
 from sojourn.core.ids import TaskId
 from tests.contract.clouds.kit import Kit
 from tests.kube import images
-from tests.kube.in_use import cluster
+from tests.kube.in_use import cluster_in_use
 from tests.support.waiting import patience, until
 
 MARKS = [pytest.mark.kube]
@@ -152,7 +152,7 @@ class KubernetesKit:
 
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> KubernetesKit:
-    return KubernetesKit(tmp_path_factory.mktemp("k8s"), cluster())
+    return KubernetesKit(tmp_path_factory.mktemp("k8s"), cluster_in_use().kubeconfig)
 
 
 def contract(tmp_path_factory: pytest.TempPathFactory) -> Kit:
