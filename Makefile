@@ -43,7 +43,7 @@ bench: $(VENV)/bench.done ## Measure beside the peers
 lock: $(VENV)/dev.done ## Choose new versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) pyproject.toml --group build -o requirements/run.txt
-	$(LOCK) pyproject.toml --extra aws --extra terraform --group build -o requirements/install.txt
+	$(LOCK) pyproject.toml --all-extras --group build -o requirements/install.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --group bench -o requirements/bench.txt
 

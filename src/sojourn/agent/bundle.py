@@ -14,9 +14,13 @@ import tempfile
 import zipfile
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sojourn.core.errors import MissingDependency, Transient
 from sojourn.core.userfolders import cache_home
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["PYTHONS", "WHEELS", "bundle", "fetch"]
 
@@ -25,29 +29,43 @@ WHEELS = "wheels"  # the folder of those in a bundle; they have to be unpacked t
 PYTHONS = ("310", "311", "312", "313")
 _NEEDED = ("blake3", "obstore")
 _PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
-_OURS = ("agent", "core", "storage", "clouds/aws/onboard")  # and the packages they are in
+_OURS = ("sojourn.agent", "sojourn.core", "sojourn.storage")
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 
 
-def bundle(python: str, architecture: str) -> bytes:
-    """The zip for a Python such as "312" on "x86_64" or "aarch64"."""
+def bundle(
+    python: str,
+    architecture: str,
+    packages: Sequence[str] = (),
+    wheels: Sequence[str] = _NEEDED,
+) -> bytes:
+    """The zip for a Python such as "312" on "x86_64" or "aarch64".
+
+    `packages`: what else of ours runs on the machine, such as a cloud's own part. `wheels`: those
+    that are needed there; a store that is a folder needs no obstore.
+    """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as target:
         for wheel in _wheels(python, architecture):  # zips themselves
+            if not wheel.name.startswith(tuple(wheels)):
+                continue
             info = zipfile.ZipInfo(f"{WHEELS}/{wheel.name}", _MOMENT)
             target.writestr(info, wheel.read_bytes(), zipfile.ZIP_STORED)
-        for path, data in _ours():
+        for path, data in _ours((*_OURS, *packages)):
             target.writestr(zipfile.ZipInfo(path, _MOMENT), data, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
-def _ours() -> list[tuple[str, bytes]]:
-    root = Path(__file__).parents[1]
-    packages = [root, root / "clouds", root / "clouds" / "aws"]
-    files = [package / "__init__.py" for package in packages]
-    for folder in _OURS:
-        files += sorted((root / folder).rglob("*.py"))
-    return [(f"sojourn/{path.relative_to(root).as_posix()}", path.read_bytes()) for path in files]
+def _ours(packages: Sequence[str]) -> list[tuple[str, bytes]]:
+    """The files of packages, and those that make the packages they are in."""
+    root = Path(__file__).parents[2]
+    files: dict[Path, None] = {}  # each once, always in the same order
+    for package in packages:
+        folder = root.joinpath(*package.split("."))
+        above = list(folder.relative_to(root).parents)[-2::-1]
+        files |= dict.fromkeys(root / parent / "__init__.py" for parent in above)
+        files |= dict.fromkeys(sorted(folder.rglob("*.py")))
+    return [(path.relative_to(root).as_posix(), path.read_bytes()) for path in files]
 
 
 @cache

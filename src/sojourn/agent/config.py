@@ -30,6 +30,7 @@ class Config:
     `dead`: machines that are known to be gone, so that their ranks can be taken over at once.
     `lifeline`: end as on a spot notice when standard input is closed.
     `ttl`: a machine that was silent for this long may be replaced by another.
+    `rank`: the only one that this machine may carry out; -1: any.
     `grace`: from SIGTERM to SIGKILL. `look`: how often to see whether somebody follows the log.
     """
 
@@ -39,6 +40,7 @@ class Config:
     store_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     dead: tuple[str, ...] = ()
     lifeline: bool = False
+    rank: int = -1
     ttl: float = 60.0
     grace: float = 30.0
     look: float = 2.0

@@ -14,13 +14,25 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
+
+from sojourn.agent.environment import inherited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["CannotStart", "Script", "adopt_orphans", "below", "kill_below"]
+__all__ = [
+    "CannotStart",
+    "Launch",
+    "RunningScript",
+    "Script",
+    "adopt_orphans",
+    "below",
+    "cannot_start",
+    "kill_below",
+    "run_here",
+]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_ROUNDS = 100
@@ -88,8 +100,57 @@ class CannotStart(Exception):
         self.code = code
 
 
+class RunningScript(Protocol):
+    """A script that was started, wherever it runs.
+
+    `output`: what it prints. `out_of_memory`: some of it was killed for that, as far as is known.
+    """
+
+    @property
+    def output(self) -> IO[bytes]: ...
+
+    @property
+    def out_of_memory(self) -> bool: ...
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code, as a shell would give it; None if it still runs after this long."""
+
+    def end(self, grace: float) -> int | None:
+        """Ask all of it to end, and kill what has not after the grace; its exit code."""
+
+    def kill(self) -> None:
+        """Kill what is left of it, whatever it was that stayed behind."""
+
+
+class Launch(Protocol):
+    """Runs a script."""
+
+    def __call__(
+        self,
+        file: Path,
+        workdir: Path,
+        environment: Mapping[str, str],
+        arguments: Sequence[str],
+        wake: Callable[[], None],
+    ) -> RunningScript:
+        """Start it; raises CannotStart. `wake` is called when it has ended."""
+
+
+def run_here(
+    file: Path,
+    workdir: Path,
+    environment: Mapping[str, str],
+    arguments: Sequence[str],
+    wake: Callable[[], None],
+) -> RunningScript:
+    """As a process of this one; its end wakes us by a signal."""
+    return Script(file, workdir, {**inherited(os.environ), **environment}, arguments)
+
+
 class Script:
     """A running script in a session of its own; its output, both kinds, is one stream."""
+
+    out_of_memory = False  # the kernel does not tell
 
     def __init__(
         self,
@@ -110,7 +171,7 @@ class Script:
                 bufsize=0,
             )
         except OSError as error:
-            raise _cannot_start(file, error) from error
+            raise cannot_start(file, error) from error
 
     @property
     def output(self) -> IO[bytes]:
@@ -169,7 +230,8 @@ class Script:
         kill_below()
 
 
-def _cannot_start(file: Path, error: OSError) -> CannotStart:
+def cannot_start(file: Path, error: OSError) -> CannotStart:
+    """Why a script that could not be run could not."""
     with open(file, "rb") as script:
         first = script.readline().rstrip(b"\n").decode("utf-8", "replace")
     if error.errno == errno.ENOENT:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
 from sojourn.agent.disk import remove_tree
+from sojourn.agent.environment import script_environment
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
-from sojourn.agent.process import CannotStart, Script, adopt_orphans
+from sojourn.agent.process import CannotStart, adopt_orphans, run_here
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.agent.telling import Telling
 from sojourn.agent.wakeup import Wakeup
@@ -43,15 +44,15 @@ from sojourn.storage.store import Store, StoreAddress, open_store
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
+    from sojourn.agent.process import Launch, RunningScript
     from sojourn.core.task import Task
 
 __all__ = ["Agent"]
 
 _GONE_AFTER = 10.0  # seconds without a task, which a store may just not know yet
 _LOST_IN_A_ROW = 10  # times
-_INHERITED = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
 _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
 _LOOK_AGAIN = 60.0  # seconds, should ever a signal get lost
@@ -61,10 +62,25 @@ _Result = TypeVar("_Result")
 
 
 class Agent:
-    """One machine's life: a rank is taken, carried out and reported."""
+    """One machine's life: a rank is taken, carried out and reported.
 
-    def __init__(self, config: Config) -> None:
+    `store`: the task's, if the document's URL does not say it all. `launch`: how scripts are run,
+    if not as a process of this one. `dead`: machines that are gone, if that can be asked at any
+    time.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        store: Store | None = None,
+        launch: Launch | None = None,
+        dead: Container[str] | None = None,
+    ) -> None:
         self._config = config
+        self._store = store
+        self._launch = launch
+        self._dead: Container[str] = dead if dead is not None else frozenset(config.dead)
         self._began = time.monotonic()
         self._wakeup = Wakeup()
         self._notice = Notice(self._wakeup)
@@ -77,7 +93,9 @@ class Agent:
         self._notice.listen()
         if self._config.lifeline:
             self._notice.watch_lifeline()
-        store = open_store(StoreAddress(self._config.store, self._config.store_options))
+        store = self._store or open_store(
+            StoreAddress(self._config.store, self._config.store_options)
+        )
         ctx = Context(cancelled=self._notice.event)
         try:
             task = self._load_task(ctx, store)
@@ -88,7 +106,8 @@ class Agent:
                 self._config.machine,
                 task.parallelism,
                 ttl=self._config.ttl,
-                dead=self._config.dead,
+                dead=self._dead,
+                rank=self._config.rank,
             )
             lease = self._take(ctx, leases)
         except Cancelled:
@@ -98,6 +117,8 @@ class Agent:
         attempt = _Attempt(
             self._config, self._notice, self._wakeup, self._began, store, task, leases, lease
         )
+        if self._launch:
+            attempt.launch = self._launch
         return attempt.run()
 
     def _load_task(self, ctx: Context, store: Store) -> Task | None:
@@ -162,6 +183,7 @@ class _Attempt:
         self._keeper = Keeper(leases, lease, notice, config.ttl, self._telling)
         self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
         self._pump: threading.Thread | None = None
+        self.launch: Launch = run_here
 
     def run(self) -> int:
         self._keeper.start()
@@ -281,25 +303,22 @@ class _Attempt:
         )
         return Manifest(entries, manifest.objects)
 
-    def _start(self) -> Script:
+    def _start(self) -> RunningScript:
         file = self._folder / "script"
         file.write_bytes(self._task.script.encode("utf-8", "surrogateescape"))
         file.chmod(0o700)
-        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        environment |= {
-            "PYTHONUNBUFFERED": "1",  # else a Python script's log would come in blocks
-            **load_environment(self._store),
-            "TPI_TASK": "true",
-            "TPI_REGION": self._task.region,
-            "TPI_MACHINE": self._task.machine,
-            "SOJOURN_RANK": str(self._lease.rank),
-            "SOJOURN_PARALLELISM": str(self._task.parallelism),
-            "SOJOURN_ATTEMPT": str(self._lease.attempt),
-            "SOJOURN_MACHINE": self._config.machine,
-        }
-        return Script(file, self._workdir, environment, self._task.arguments)
+        environment = script_environment(
+            load_environment(self._store),
+            self._task,
+            rank=self._lease.rank,
+            attempt=self._lease.attempt,
+            machine=self._config.machine,
+        )
+        return self.launch(
+            file, self._workdir, environment, self._task.arguments, self._wakeup.wake
+        )
 
-    def _read_output(self, script: Script) -> None:
+    def _read_output(self, script: RunningScript) -> None:
         while data := script.output.read(65536):
             self._log.append(data)
 
@@ -321,11 +340,11 @@ class _Attempt:
             self._pump.join(_TICK)
         self._last_words(lambda: self._log.flush(last=True))
 
-    def _watch(self, script: Script) -> Report:
+    def _watch(self, script: RunningScript) -> Report:
         while True:
             code = script.wait(0)
             if code is not None:
-                return self._ended(code)
+                return self._ended(code, script.out_of_memory)
             if self._notice:
                 script.end(0 if self._notice.abandoned else self._config.grace)
                 return self._preempted()
@@ -333,10 +352,10 @@ class _Attempt:
                 return self._timed_out(script.end(self._config.grace))
             self._wakeup.wait(min(self._deadline - time.monotonic(), _LOOK_AGAIN))
 
-    def _ended(self, code: int) -> Report:
+    def _ended(self, code: int, out_of_memory: bool) -> Report:
         if code == 0:
             return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0)
-        return replace(self._failed(_why(code)), exit_code=code)
+        return replace(self._failed(_why(code, out_of_memory)), exit_code=code)
 
     def _failed(self, why: str) -> Report:
         return replace(self._report, outcome=Outcome.FAILED, reason=why)
@@ -405,7 +424,9 @@ def _obstacle(error: SojournError) -> str:
     return "no space left in the store" if full else error.message
 
 
-def _why(code: int) -> str:
+def _why(code: int, out_of_memory: bool) -> str:
+    if out_of_memory:
+        return f"the machine ran out of memory; the script ended with exit code {code}"
     if code <= 128:
         return f"the script ended with exit code {code}"
     try:

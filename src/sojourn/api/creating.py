@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sojourn import clouds, engine
 from sojourn.api.handle import Handle, Result
 from sojourn.api.telling import OnEvent, context_for
+from sojourn.core import userfolders
 from sojourn.core.environment import not_here, resolve_environment
 from sojourn.core.errors import (
     InvalidInput,
@@ -181,9 +182,7 @@ def _ignore(task: Task, gitignore: bool) -> Ignore | None:
 
 def _own_folders(workdir: Path) -> set[str]:
     """What Sojourn keeps below this folder, if it is a home: tasks, with their secrets."""
-    from sojourn.clouds.local.folders import data_root, machines_root
-    from sojourn.core.userfolders import state_home
-
-    roots = (data_root().parent, machines_root().parent, state_home() / "sojourn")
-    paths = {os.path.relpath(os.path.realpath(root), os.path.realpath(workdir)) for root in roots}
+    homes = (userfolders.data_home(), userfolders.cache_home(), userfolders.state_home())
+    roots = [os.path.realpath(home / "sojourn") for home in homes]
+    paths = {os.path.relpath(root, os.path.realpath(workdir)) for root in roots}
     return {path for path in paths if path != "." and not path.startswith("../") and path != ".."}

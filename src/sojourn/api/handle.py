@@ -16,10 +16,20 @@ from sojourn.core.logpart import LogPart
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
+    from subprocess import CompletedProcess
 
     from sojourn.core.events import CloudEvent, LogLine
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import ChangedFile, Cloud, KeyPair, Machine
+    from sojourn.core.interfaces import (
+        ChangedFile,
+        Cloud,
+        Connection,
+        KeyPair,
+        Machine,
+        Reach,
+        RemoteProcess,
+        Terminal,
+    )
     from sojourn.core.report import Report
     from sojourn.core.status import State, Status
     from sojourn.core.task import Task
@@ -173,6 +183,37 @@ class Handle:
     def interrupt(self, rank: int | None = None, *, notice: bool = True) -> list[str]:
         """Take a machine away as a spot market does; returns the machines."""
         return engine.lifecycle.interrupt(self._ctx, self._cloud, self._id, rank, notice=notice)
+
+    def exec(
+        self, command: str | Sequence[str], rank: int = 0, *, input: bytes = b""
+    ) -> CompletedProcess[bytes]:
+        """Run a command on the machine of a rank, and wait for its end.
+
+        It runs beside the script, in its workdir and with its environment. A text is run by `sh`.
+        `input`: its standard input.
+        """
+        from subprocess import CompletedProcess  # not free, and few have a use for it
+
+        process = self.popen(command, rank)
+        return CompletedProcess(command, *engine.reaching.exchange(process, input))
+
+    def popen(
+        self, command: str | Sequence[str], rank: int = 0, *, terminal: Terminal | None = None
+    ) -> RemoteProcess:
+        """Start a command as `exec` does, and talk to it while it runs; has to be closed."""
+        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+        if not words:
+            raise InvalidInput("command", "must not be empty")
+        return self._reach(rank).run(self._ctx, words, terminal)
+
+    def connect(self, port: int, rank: int = 0) -> Connection:
+        """Connect to a port of the machine of a rank; has to be closed."""
+        if not 0 < port < 1 << 16:
+            raise InvalidInput("port", f"must be between 1 and 65535, got {port}")
+        return self._reach(rank).connect(self._ctx, port)
+
+    def _reach(self, rank: int) -> Reach:
+        return engine.reaching.reach(self._ctx, self._cloud, self._id, rank)
 
     def delete(
         self,

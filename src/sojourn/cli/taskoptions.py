@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sojourn import clouds
 from sojourn.cli.commandline import Typed
 from sojourn.cli.target import read_target, stranded
 from sojourn.core.errors import InvalidInput
@@ -26,7 +27,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option("--name", help="Task name; the same name always means the same task."),
-    click.option("--cloud", help="Cloud to run on, local or aws (default: local)."),
+    click.option(
+        "--cloud", help=f"Cloud to run on, {clouds.any_of()} (default: {clouds.NAMES[0]})."
+    ),
     click.option("--workdir", type=PATH, help="Folder to upload and run in (default: none)."),
     click.option("--output", help="Folder to download at the end, relative to the workdir."),
     click.option("--no-output", is_flag=True, help="Download nothing and discard all files."),

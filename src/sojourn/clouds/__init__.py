@@ -1,24 +1,55 @@
 """Clouds: where tasks run. One folder a cloud, with the same file names in each.
 
 What does not belong here: anything that more than one cloud needs. Adding a cloud adds a folder
-and a line to `NAMES`.
+and a name to `NAMES`; everything else about it is said by its folder's `__init__.py`, which has
+`ABOUT`, `examine` and `make_cloud`, and loads nothing to say it.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Protocol, cast
 
-from sojourn.core.errors import InvalidInput
+from sojourn.core.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sojourn.core.about import About
+    from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["NAMES", "load", "not_set_up", "set_up"]
+__all__ = [
+    "NAMES",
+    "about",
+    "any_of",
+    "examine",
+    "is_set_up",
+    "load",
+    "not_set_up",
+    "set_up",
+    "signs",
+]
 
-NAMES = ("aws", "local")
+NAMES = ("local", "aws", "k8s")
+"""In the order in which tasks are looked for: whoever finds something here need not ask others.
+
+The first is the one of tasks that name none.
+"""
+
+
+class _Package(Protocol):
+    """What the `__init__.py` of a cloud has."""
+
+    ABOUT: About
+
+    def examine(self) -> Iterator[Finding]:
+        """What there is to tell of it for a check-up; asks it, with little patience."""
+
+    def make_cloud(self) -> Cloud:
+        """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
 
 
 def load(name: str) -> Cloud:
@@ -28,27 +59,59 @@ def load(name: str) -> Cloud:
 
         near = difflib.get_close_matches(name, NAMES, n=1)
         suggestion = f"; did you mean {near[0]!r}?" if near else ""
-        raise InvalidInput(
-            "cloud", f"unknown cloud {name!r} (available: {', '.join(NAMES)}){suggestion}"
-        )
-    cloud: Cloud = import_module(f"sojourn.clouds.{name}").make_cloud()
-    return cloud
+        available = ", ".join(sorted(NAMES))
+        raise InvalidInput("cloud", f"unknown cloud {name!r} (available: {available}){suggestion}")
+    told = about(name)
+    for module in _missing(told):
+        raise MissingDependency(told.extra, f"{told.title} needs {module}, which is not installed")
+    return _package(name).make_cloud()
+
+
+def about(name: str) -> About:
+    """What a cloud says of itself."""
+    return _package(name).ABOUT
+
+
+def examine(name: str) -> Iterator[Finding]:
+    """What there is to tell of a cloud for a check-up; asks it, if it is set up."""
+    return _package(name).examine()
+
+
+def any_of(mark: str = "") -> str:
+    """The clouds there are, for a sentence; with `mark` around each."""
+    *others, last = (f"{mark}{name}{mark}" for name in NAMES)
+    return f"{', '.join(others)} or {last}"
 
 
 def set_up() -> Iterator[Cloud]:
-    """The clouds that this computer has credentials for, as far as a glance can tell.
-
-    This computer comes first: whoever finds something here need not ask any other.
-    """
-    for name in sorted(NAMES, key=lambda name: name != "local"):
-        if _is_set_up(name):
+    """The clouds that this computer has credentials for, as far as a glance can tell."""
+    for name in NAMES:
+        if is_set_up(name):
             yield load(name)
 
 
 def not_set_up() -> list[str]:
     """The others: what is in them is not seen from here."""
-    return [name for name in NAMES if not _is_set_up(name)]
+    return [name for name in NAMES if not is_set_up(name)]
 
 
-def _is_set_up(name: str) -> bool:
-    return bool(import_module(f"sojourn.clouds.{name}").is_set_up())
+def is_set_up(name: str) -> bool:
+    """Whether somebody uses a cloud here. Cheap: no SDK is loaded, and nobody is asked."""
+    told = about(name)
+    used = bool(signs(name)) or not (told.variables or told.files)
+    return used and not _missing(told)
+
+
+def signs(name: str) -> list[str]:
+    """What there is here of the variables and files that tell of credentials for a cloud."""
+    told = about(name)
+    found = [variable for variable in told.variables if os.environ.get(variable)]
+    return found + [file for file in told.files if os.path.exists(os.path.expanduser(file))]
+
+
+def _missing(told: About) -> list[str]:
+    return [module for module in told.modules if find_spec(module) is None]
+
+
+def _package(name: str) -> _Package:
+    return cast("_Package", import_module(f"sojourn.clouds.{name}"))

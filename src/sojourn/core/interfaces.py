@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ChangedFile",
     "Cloud",
+    "Connection",
     "Data",
     "Features",
     "Fleet",
@@ -36,8 +37,11 @@ __all__ = [
     "KeyPair",
     "LogCursor",
     "Machine",
+    "Reach",
+    "RemoteProcess",
     "Resource",
     "Scaler",
+    "Terminal",
 ]
 
 
@@ -46,6 +50,9 @@ class Features:
     """What a cloud can do beside the common verbs; data that can be read, never an exception."""
 
     interrupt: bool = False  # machines can be taken away on purpose, as a spot market does
+    reach: bool = False  # commands can be run on machines, and their ports be connected to
+    # The store is reached by way of machines: the first one comes before the upload, and waits.
+    upload_through_machines: bool = False
     poll: float = 1.0  # seconds between looks while following; each costs what the cloud charges
 
 
@@ -76,6 +83,15 @@ class KeyPair:
 
     public: str
     private: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """What a command on a machine is shown on: its size, and its kind as in TERM."""
+
+    rows: int = 24
+    columns: int = 80
+    name: str = "xterm"
 
 
 class ChangedFile(NamedTuple):
@@ -154,6 +170,65 @@ class Scaler(Resource, Protocol):
 
         Called only if `Features.interrupt` says so.
         """
+
+
+class RemoteProcess(Protocol):
+    """A command that runs on a machine. One thread may write while another one reads."""
+
+    def write(self, data: bytes) -> None:
+        """To its standard input; blocks while it is not read. Closed: raises BrokenPipeError."""
+
+    def close_input(self) -> None:
+        """Its standard input has no more."""
+
+    def output(self) -> Iterator[tuple[int, bytes]]:
+        """What it prints as it comes, after 1 or 2 for the stream, until it ends.
+
+        On a terminal there is one stream, 1.
+        """
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Its terminal has another size now; without one, does nothing."""
+
+    def signal(self, number: int) -> None:
+        """Send it a signal; if it has ended, does nothing."""
+
+    def wait(self) -> int:
+        """Its exit code as a shell gives it: 128 + N for signal N."""
+
+    def close(self) -> None:
+        """End it if it still runs. Can be repeated."""
+
+
+class Connection(Protocol):
+    """A TCP connection to a port of a machine."""
+
+    def read(self) -> bytes:
+        """What came; blocks until something has. Nothing at the end."""
+
+    def write(self, data: bytes) -> None:
+        """Send all of this."""
+
+    def close_write(self) -> None:
+        """Nothing more will be sent; reading goes on."""
+
+    def close(self) -> None:
+        """End it. Can be repeated."""
+
+
+class Reach(Protocol):
+    """The way into a machine that runs a rank. Machine gone: raises NotFound."""
+
+    def run(
+        self, ctx: Context, command: Sequence[str], terminal: Terminal | None = None
+    ) -> RemoteProcess:
+        """Run a command in the workdir, with the script's environment, until the machine ends.
+
+        A program that cannot be run ends with 126 or 127, as in a shell.
+        """
+
+    def connect(self, ctx: Context, port: int) -> Connection:
+        """Connect to a port that the machine itself reaches at 127.0.0.1."""
 
 
 class Data(Protocol):
@@ -254,6 +329,9 @@ class Cloud(Protocol):
 
     def data(self, id: TaskId) -> Data:
         """The data of a task, whether or not any exists."""
+
+    def reach(self, id: TaskId, machine: str) -> Reach:
+        """The way into a machine. Called only if `Features.reach` says so."""
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         """All tasks of which anything exists, complete or not, from any shell."""

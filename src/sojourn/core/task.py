@@ -72,7 +72,8 @@ class Task:
 
     The meaning of every field is in docs/reference.md. Environment values may be secret, so they
     are not part of the representation. `timeout` may be given as a text such as "1h30m", and
-    `arguments` as a list.
+    `arguments` as a list. `mounts` is data that is there already, by the path where the script
+    finds it; `options` is what only this cloud has a word for.
     """
 
     script: str
@@ -90,6 +91,8 @@ class Task:
     tags: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     arguments: tuple[str, ...] = ()
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.arguments, list):
@@ -97,8 +100,8 @@ class Task:
         if isinstance(self.timeout, str):
             with suppress(ValueError):
                 object.__setattr__(self, "timeout", parse_seconds(self.timeout))
-        _copy(self, "environment")
-        _copy(self, "tags")
+        for name in ("environment", "tags", "mounts", "options"):
+            _copy(self, name)
         _refuse(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
@@ -144,7 +147,8 @@ class Task:
             yield from environment_problems(self.environment)
         else:
             yield Problem("environment", "must be a map of names to values")
-        yield from _mapping(self.tags, "tags")
+        for name in ("tags", "mounts", "options"):
+            yield from _mapping(getattr(self, name), name)
 
     def filters(self) -> Filters:
         """The files that are transferred in neither direction."""

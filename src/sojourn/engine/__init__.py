@@ -9,9 +9,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sojourn.engine import creation, gc, gitignore, ledger, lifecycle, observe, removal, results
+    from sojourn.engine import (
+        creation,
+        gc,
+        gitignore,
+        ledger,
+        lifecycle,
+        observe,
+        reaching,
+        removal,
+        results,
+    )
 
-__all__ = ["creation", "gc", "gitignore", "ledger", "lifecycle", "observe", "removal", "results"]
+__all__ = [
+    "creation",
+    "gc",
+    "gitignore",
+    "ledger",
+    "lifecycle",
+    "observe",
+    "reaching",
+    "removal",
+    "results",
+]
 
 
 def __getattr__(name: str) -> Any:

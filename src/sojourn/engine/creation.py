@@ -177,14 +177,19 @@ def _make(
         ledger.remember(_origin(launch))  # once more: somebody may have raced for this name
     except Conflict as error:
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
-    # The upload may take long, and needs nothing but the store.
     push = partial(_upload, ctx, data, launch, existed=existed)
     try:
-        together([push, partial(_create_all, ctx, others)] if others else [push])
+        if cloud.features.upload_through_machines:
+            _create_all(ctx, [*others, scaler])
+            push()
+        else:
+            # The upload may take long, and needs nothing but the store.
+            together([push, partial(_create_all, ctx, others)] if others else [push])
     except NotFound:
         _refuse_deleted(ctx, data, launch.id)
         raise
-    _create_one(ctx, scaler)
+    if not cloud.features.upload_through_machines:
+        _create_one(ctx, scaler)
     with ctx.step("Starting machines"):
         _refuse_deleted(ctx, data, launch.id)
         if existed:

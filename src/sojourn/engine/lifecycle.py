@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "any_there",
+    "check_rank",
     "ensure_started",
     "exists",
     "interrupt",
@@ -147,9 +148,8 @@ def interrupt(
         raise InvalidInput("id", f"the cloud {cloud.name} does not support interrupting machines")
     data = cloud.data(id)
     task = data.load(ctx)
-    if rank is not None and not 0 <= rank < task.parallelism:
-        limit = "at least 0" if rank < 0 else f"at most {task.parallelism - 1}"
-        raise InvalidInput("rank", f"must be {limit}, got {rank}")
+    if rank is not None:
+        check_rank(rank, task.parallelism)
     records = data.records(ctx, task.parallelism)
     fleet = cloud.scaler(id).fleet(ctx)
     alive = {machine.id for machine in fleet.machines} if fleet else set()
@@ -167,6 +167,13 @@ def interrupt(
         with ctx.step(f"Interrupting machine {machine}"):
             cloud.scaler(id).interrupt(ctx, machine, notice=notice)
     return victims
+
+
+def check_rank(rank: int, parallelism: int) -> None:
+    """Refuse a rank that there is not."""
+    if not 0 <= rank < parallelism:
+        limit = "at least 0" if rank < 0 else f"at most {parallelism - 1}"
+        raise InvalidInput("rank", f"must be {limit}, got {rank}")
 
 
 def require(ctx: Context, cloud: Cloud, id: TaskId) -> None:

@@ -3,6 +3,7 @@
     task.json                       the task, without its environment's values
     environment.json                these, for whoever may read the store
     creators/TOKEN                  a command began to create it
+    uploaded                        all is there: machines that are made before the upload wait
     workdir/objects/HASH            what was pushed: packs of small files, chunks of large ones
     workdir/snapshots/SEQ           and the manifests that make snapshots of it
     attempts/R/A                    somebody carries out attempt A of rank R; rewritten to renew
@@ -35,6 +36,7 @@ __all__ = [
     "RANKS",
     "REPORTS",
     "TASK",
+    "UPLOADED",
     "WORKDIR",
     "attempt_of",
     "attempt_path",
@@ -54,6 +56,7 @@ __all__ = [
 TASK = "task.json"
 ENVIRONMENT = "environment.json"
 CREATORS = "creators"
+UPLOADED = "uploaded"
 WORKDIR = "workdir"
 ATTEMPTS = "attempts"
 REPORTS = "reports"
@@ -62,7 +65,7 @@ RANKS = "ranks"
 MACHINES = "machines"
 FOLLOW = "follow"
 MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, MACHINES)
-LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, WORKDIR, FOLLOW)
+LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, UPLOADED, WORKDIR, FOLLOW)
 
 _ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)
 _SEGMENT = re.compile(r"logs/(\d{4})/(\d{6})/\d{8}", re.ASCII)

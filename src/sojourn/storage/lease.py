@@ -22,7 +22,7 @@ from sojourn.storage import layout
 from sojourn.storage.store import ObjectInfo, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Container
 
     from sojourn.storage.store import Store
 
@@ -45,7 +45,8 @@ class Leases:
     """The leases of a task, as seen by one machine.
 
     `ttl`: seconds after which one that was not renewed may be taken over; `dead`: machines that
-    are known to be gone, whose leases may be taken over at once.
+    are known to be gone, whose leases may be taken over at once. `rank`: the only one that this
+    machine may carry out; -1: any.
     """
 
     def __init__(
@@ -55,19 +56,21 @@ class Leases:
         parallelism: int,
         *,
         ttl: float,
-        dead: Collection[str] = (),
+        dead: Container[str] = (),
+        rank: int = -1,
     ) -> None:
         self._store = store
         self._machine = machine
         self._parallelism = parallelism
         self._ttl = timedelta(seconds=ttl)
-        self._dead = frozenset(dead)
+        self._dead = dead
+        self._ranks = range(parallelism) if rank < 0 else range(rank, rank + 1)
 
     def take(self) -> Lease | None:
         """The first rank that nobody carries out; None if all are held or ended."""
         attempts = _by_rank(self._store.list(layout.ATTEMPTS))
         reports = _by_rank(self._store.list(layout.REPORTS))
-        for rank in range(self._parallelism):
+        for rank in self._ranks:
             last = attempts.get(rank)
             attempt = last.attempt if last else 0
             if last and not self._is_over(rank, attempt, last, reports.get(rank)):
@@ -77,8 +80,9 @@ class Leases:
         return None
 
     def all_ended(self) -> bool:
-        """Whether no rank is left to carry out, now or later."""
-        return all(record.ended for record in read_records(self._store, self._parallelism))
+        """Whether no rank is left to carry out for this machine, now or later."""
+        records = read_records(self._store, self._parallelism)
+        return all(records[rank].ended for rank in self._ranks)
 
     def renew(self, lease: Lease, activity: Activity | None = None) -> bool:
         """Tell that this machine is alive, and what it does; False if it was given up meanwhile."""

@@ -6,6 +6,7 @@ import os
 from decimal import Decimal
 from typing import Any
 
+from sojourn import clouds
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.task import DEFAULT_TIMEOUT, Storage, Task
 from sojourn.terraform.plugin.schema import (
@@ -43,7 +44,7 @@ def _argument(name: str, type: Type, description: str, **more: Any) -> Attribute
 
 
 _ARGUMENTS = (
-    _argument("cloud", STRING, "Cloud to run on: `local` or `aws`.", required=True),
+    _argument("cloud", STRING, f"Cloud to run on: {clouds.any_of('`')}.", required=True),
     _argument(
         "script",
         STRING,

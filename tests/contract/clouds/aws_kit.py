@@ -14,12 +14,16 @@ import pytest
 
 from sojourn import Handle
 from sojourn.clouds.aws import machines, template
+from tests.contract.clouds.kit import Kit
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.machines import python
 from tests.simcloud.machines.host import Host
 
 _WHEELS = Path(sys.prefix) / "wheels"  # `make` puts them there
+_REAL = os.environ.get("SOJOURN_TEST_AWS") == "real"
+
+MARKS = [pytest.mark.slow, *([pytest.mark.timeout(3600)] if _REAL else [])]  # its machines boot
 
 
 class AwsKit:
@@ -95,6 +99,15 @@ def _python_of_machines() -> str:
     assert found
     version = re.search(r"(\d)\.(\d+)$", os.path.realpath(found.executable))
     return f"{version[1]}{version[2]}" if version else f"3{sys.version_info.minor}"
+
+
+def contract(tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    """The account that the contract suite uses: a simulated one, unless somebody pays for it."""
+    if not _REAL:
+        return make(tmp_path_factory)
+    from tests.contract.clouds import aws_real_kit  # the account is asked at once
+
+    return aws_real_kit.make(tmp_path_factory)
 
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> AwsKit:

@@ -1,6 +1,7 @@
 """What the contract suite needs to know of a cloud beside the product's own API.
 
-A cloud joins the suite by a kit: a class with these members, and a line in `conftest.py`.
+A cloud joins the suite by a module NAME_kit.py beside this one, which has `contract`, a function
+that makes a kit: an object with these members. Its `MARKS` are the marks of all its tests.
 """
 
 from __future__ import annotations

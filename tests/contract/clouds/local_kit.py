@@ -16,6 +16,8 @@ import pytest
 from sojourn import Handle
 from tests.support.waiting import patience
 
+MARKS: list[pytest.MarkDecorator] = []
+
 
 class LocalKit:
     cloud = "local"
@@ -98,5 +100,5 @@ class LocalKit:
         return self._root / "data/sojourn/local" / handle.id / "scaler"
 
 
-def make(tmp_path_factory: pytest.TempPathFactory) -> LocalKit:
+def contract(tmp_path_factory: pytest.TempPathFactory) -> LocalKit:
     return LocalKit(tmp_path_factory.mktemp("local"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sojourn.core.about import About
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,15 +12,21 @@ if TYPE_CHECKING:
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["examine", "is_set_up", "make_cloud"]
+__all__ = ["ABOUT", "examine", "make_cloud"]
 
-_SIGNS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE")
-
-
-def is_set_up() -> bool:
-    """Whether somebody uses AWS here. Cheap: boto3 is not loaded, and nobody is asked."""
-    configured = any(os.environ.get(sign) for sign in _SIGNS) or (Path.home() / ".aws").is_dir()
-    return configured and find_spec("boto3") is not None
+ABOUT = About(
+    title="AWS",
+    extra="aws",
+    packages=("boto3", "cryptography", "pip"),  # pip fetches what machines need
+    modules=("boto3", "cryptography"),
+    variables=(
+        "AWS_ACCESS_KEY_ID",
+        "AWS_PROFILE",
+        "AWS_ROLE_ARN",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+    ),
+    files=("~/.aws/credentials", "~/.aws/config"),
+)
 
 
 def make_cloud() -> Cloud:

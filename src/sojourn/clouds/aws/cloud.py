@@ -8,7 +8,7 @@ from sojourn.clouds.aws import profile, tags
 from sojourn.clouds.aws.locate import Places
 from sojourn.clouds.aws.machines import Offers
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
-from sojourn.core.interfaces import Data, Features, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -104,6 +104,9 @@ class AwsCloud:
         from sojourn.storage.data import StoreData
 
         return StoreData(self._site(id, None).store)
+
+    def reach(self, id: TaskId, machine: str) -> Reach:
+        raise NotImplementedError  # see its features
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._places.tasks())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentFiles", "KeyPair", "Role", "SecurityGroup"]
 
+_ONBOARD = ("sojourn.clouds.aws.onboard",)  # what of this folder runs on machines
 _POLICY = "task"
 _SSH = 22
 
@@ -222,7 +223,7 @@ class AgentFiles(Made):
             ctx.check()
             path = f"{BOOT}{self._name(python)}"
             if not opened.head(path):
-                opened.put(path, bundle(python, self._architecture))
+                opened.put(path, bundle(python, self._architecture, _ONBOARD))
 
     def delete(self, ctx: Context) -> None:
         """The store goes last, and this with it."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.core.about import About
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
 
-__all__ = ["is_set_up", "make_cloud"]
+__all__ = ["ABOUT", "examine", "make_cloud"]
 
-
-def is_set_up() -> bool:
-    """Always: it is this computer."""
-    return True
+ABOUT = About(title="The local cloud")  # needs nothing: it is this computer
 
 
 def make_cloud() -> Cloud:
@@ -25,3 +27,10 @@ def make_cloud() -> Cloud:
     from sojourn.clouds.local.cloud import LocalCloud
 
     return LocalCloud.from_environment()
+
+
+def examine() -> Iterator[Finding]:
+    """What there is to tell of its folders."""
+    from sojourn.clouds.local.checkup import look  # for check-ups only
+
+    yield from look()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.local import folders
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Data, Features, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.status import Status
     from sojourn.core.task import Task
+    from sojourn.storage.store import Store
 
 __all__ = ["LocalCloud"]
 
@@ -27,7 +29,7 @@ class LocalCloud:
     """Tasks on this computer."""
 
     name = "local"
-    features = Features(interrupt=True, poll=0.1)
+    features = Features(interrupt=True, reach=True, poll=0.1)
 
     def __init__(self, data_root: Path, machines_root: Path) -> None:
         self._data_root = data_root
@@ -74,16 +76,22 @@ class LocalCloud:
     def data(self, id: TaskId) -> Data:
         # Imported here, as in `_scaler`: `sojourn list` without tasks has no use for them.
         from sojourn.storage.data import StoreData
-        from sojourn.storage.store import Store, StoreAddress, open_store
+
+        return StoreData(partial(self._store, id), near=True)
+
+    def _store(self, id: TaskId) -> Store:
+        from sojourn.storage.store import StoreAddress, open_store
 
         folder = self._folders(id).store
+        if not folder.is_dir():
+            raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
+        return open_store(StoreAddress(f"file://{folder}"))
 
-        def opened() -> Store:
-            if not folder.is_dir():
-                raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
-            return open_store(StoreAddress(f"file://{folder}"))
+    def reach(self, id: TaskId, machine: str) -> Reach:
+        from sojourn.clouds.local.reach import LocalReach
 
-        return StoreData(opened, near=True)
+        store, folder = partial(self._store, id), self._machines_root / str(id) / machine
+        return LocalReach(self._scaler(id, None), store, machine, folder)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         if not self._data_root.is_dir():

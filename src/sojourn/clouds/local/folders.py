@@ -18,7 +18,7 @@ from sojourn.core.userfolders import cache_home, data_home
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["TaskFolders", "data_root", "machines_root", "remove_empty"]
+__all__ = ["TaskFolders", "data_root", "list_folders", "machines_root", "remove_empty"]
 
 
 def data_root() -> Path:
@@ -83,6 +83,14 @@ class TaskFolders:
     def events(self) -> Path:
         """What happened to machines, a JSON line each."""
         return self.scaler / "events.jsonl"
+
+
+def list_folders(folder: Path) -> list[Path]:
+    """What is in a folder; absent: nothing."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def remove_empty(folder: Path, up_to: Path) -> None:

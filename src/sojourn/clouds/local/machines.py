@@ -65,14 +65,14 @@ class LocalMachine:
         self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._deadline = self.began + settings.timeout + STORING_WITHIN
         self._told = float("inf")
-        self._folder = Path(settings.machines_folder) / self.id
-        self._folder.mkdir(mode=0o700, parents=True)
-        document = self._folder / "agent.json"
+        self.folder = Path(settings.machines_folder) / self.id
+        self.folder.mkdir(mode=0o700, parents=True)
+        document = self.folder / "agent.json"
         document.write_text(json.dumps(self._config(settings, dead)))
-        with open(self._folder / "agent.log", "wb") as log:
+        with open(self.folder / "agent.log", "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "sojourn.agent", str(document)],
-                cwd=self._folder,
+                cwd=self.folder,
                 env={**needed(), MARK: self.id},
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -84,7 +84,7 @@ class LocalMachine:
         return {
             "store": f"file://{settings.store}",
             "machine": self.id,
-            "folder": str(self._folder),
+            "folder": str(self.folder),
             "dead": sorted(dead),
             "lifeline": True,
             "ttl": _TTL,
@@ -123,7 +123,7 @@ class LocalMachine:
     def last_words(self) -> str:
         """The last line that the agent said."""
         with suppress(OSError, IndexError):
-            return (self._folder / "agent.log").read_text(errors="replace").splitlines()[-1]
+            return (self.folder / "agent.log").read_text(errors="replace").splitlines()[-1]
         return ""
 
     def clean_up(self) -> Path | None:
@@ -131,9 +131,9 @@ class LocalMachine:
         if self._process.stdin:
             with suppress(OSError):
                 self._process.stdin.close()
-        unstored = self._folder / UNSTORED
+        unstored = self.folder / UNSTORED
         if unstored.exists():
             return unstored
         with suppress(OSError):
-            remove_tree(self._folder)
+            remove_tree(self.folder)
         return None

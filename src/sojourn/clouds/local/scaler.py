@@ -21,7 +21,8 @@ from sojourn.clouds.local.files import (
     write_lock,
     write_whole,
 )
-from sojourn.clouds.local.folders import TaskFolders, remove_empty
+from sojourn.clouds.local.folders import TaskFolders, list_folders, remove_empty
+from sojourn.clouds.local.guests import kill_guests
 from sojourn.clouds.local.machines import Settings
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
@@ -96,6 +97,8 @@ class LocalScaler:
                 self._wanted.set(0)
             self._wake(signal.SIGUSR1)
             self._wait_until_ended(ctx)
+        for machine in list_folders(self._machines_folder):
+            kill_guests(self._id, machine)
         kill_strays(self._id)
         self._remove(self._machines_folder)
         remove_empty(self._machines_folder.parent, self._machines_folder.parent.parent)
@@ -146,12 +149,15 @@ class LocalScaler:
         return None  # nobody logs in
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.agent(machine), signal.SIGTERM if notice else signal.SIGKILL)
+
+    def agent(self, machine: str) -> int:
+        """The pid of the agent of a machine that is alive."""
         for row in self._machines():
             if row["id"] == machine:
                 self._refuse_elsewhere()
-                with suppress(ProcessLookupError):
-                    os.kill(int(row["pid"]), signal.SIGTERM if notice else signal.SIGKILL)
-                return
+                return int(row["pid"])
         raise NotFound(
             f"Machine {machine} not found",
             hint=f"Run `sojourn status {self._id}` to see running machines.",

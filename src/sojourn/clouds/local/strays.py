@@ -13,13 +13,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sojourn.core.ids import TaskId
 
-__all__ = ["MARK", "agents", "is_agent", "is_supervisor", "is_suspended", "kill_strays", "strays"]
+__all__ = [
+    "MARK",
+    "agents",
+    "began",
+    "environment",
+    "is_agent",
+    "is_supervisor",
+    "is_suspended",
+    "kill_strays",
+    "lives",
+    "strays",
+]
 
 MARK = "SOJOURN_MACHINE"  # in the environment of all that a machine starts
 _PROC = "/proc"
 _ROUNDS = 100
+_SESSION, _BEGAN = 3, 19  # where they are in what `_stat` gives
 # Who adopts orphans, beside process 1: systemd has one for each user, WSL one for each session.
 _ADOPTERS = frozenset({b"systemd", b"init"})
 
@@ -44,6 +58,28 @@ def is_suspended(pid: int) -> bool:
     return False
 
 
+def environment(pid: int) -> dict[str, str] | None:
+    """The variables that a process was started with; None where the system does not tell."""
+    with suppress(OSError):
+        pairs = [os.fsdecode(pair).partition("=") for pair in _read(pid, "environ").split(b"\0")]
+        return {name: value for name, _, value in pairs if name}
+    return None
+
+
+def began(pid: int) -> str:
+    """When a process began, in ticks of its computer: pids are used again. Not known: empty."""
+    with suppress(OSError, IndexError):
+        return _stat(pid)[_BEGAN].decode()
+    return ""
+
+
+def lives(pid: int) -> bool:
+    """Whether a process has not ended; one that nobody has buried yet has."""
+    with suppress(OSError):
+        return _stat(pid)[0] != b"Z"
+    return not os.path.exists(_PROC) and _exists(pid)
+
+
 def is_supervisor(pid: int, id: TaskId) -> bool:
     """Whether this process still is the supervisor of a task, whose folder has its name."""
     return _has_argument(pid, f"/{id}\0".encode())
@@ -66,16 +102,23 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def strays(id: TaskId, adopter: int = 0) -> list[int]:
+def strays(
+    id: TaskId, adopter: int = 0, machine: str = "", sessions: Collection[int] = ()
+) -> list[int]:
     """All processes of machines of a task, also those that lost their supervisor.
 
     A variable is easily copied. So it has to be one of this user's processes, and the first of its
-    ancestors that has the variable as well must be an agent, a child of this task's supervisor, or
-    have lost its parent. What a stranger started is a stranger's, whatever its environment says.
-    `adopter`: who adopts orphans here, if that is known.
+    ancestors that has the variable as well must be an agent, a child of this task's supervisor, in
+    one of `sessions`, or have lost its parent. What a stranger started is a stranger's, whatever
+    its environment says. `adopter`: who adopts orphans here, if that is known. `machine`: only
+    those of this one.
     """
     found = _all_marked(id)
-    return [pid for pid in found if _is_ours(pid, found, id, adopter)]
+    return [
+        pid
+        for pid, process in found.items()
+        if machine in ("", process.machine) and _is_ours(pid, found, id, adopter, sessions)
+    ]
 
 
 def _all_marked(id: TaskId) -> dict[int, _Process]:
@@ -94,7 +137,9 @@ def _marked(pid: int, id: TaskId) -> _Process | None:
     return None
 
 
-def _is_ours(pid: int, found: dict[int, _Process], id: TaskId, adopter: int) -> bool:
+def _is_ours(
+    pid: int, found: dict[int, _Process], id: TaskId, adopter: int, sessions: Collection[int]
+) -> bool:
     first = pid
     for _ in found:  # pids are used again while they are read: there may be rings
         if found[first].parent not in found:
@@ -103,7 +148,9 @@ def _is_ours(pid: int, found: dict[int, _Process], id: TaskId, adopter: int) -> 
     parent = found[first].parent
     if parent in (1, adopter) or is_agent(first, found[first].machine):
         return True
-    with suppress(OSError):  # else it ended just now: the next look tells
+    with suppress(OSError, IndexError):  # else it ended just now: the next look tells
+        if int(_stat(first)[_SESSION]) in sessions:
+            return True
         return _read(parent, "comm").strip() in _ADOPTERS or is_supervisor(parent, id)
     return False
 
@@ -113,10 +160,12 @@ def agents(id: TaskId) -> list[int]:
     return [pid for pid, process in _all_marked(id).items() if is_agent(pid, process.machine)]
 
 
-def kill_strays(id: TaskId, adopter: int = 0) -> None:
+def kill_strays(
+    id: TaskId, adopter: int = 0, machine: str = "", sessions: Collection[int] = ()
+) -> None:
     """Kill them all, also those that are started meanwhile."""
     for _ in range(_ROUNDS):
-        victims = strays(id, adopter)
+        victims = strays(id, adopter, machine, sessions)
         if not victims:
             return
         for pid in victims:

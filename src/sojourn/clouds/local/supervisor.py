@@ -20,7 +20,8 @@ from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, kill_below
 from sojourn.agent.wakeup import Wakeup
 from sojourn.clouds.local.files import read_rows, write_lock, write_whole
-from sojourn.clouds.local.folders import TaskFolders
+from sojourn.clouds.local.folders import TaskFolders, list_folders
+from sojourn.clouds.local.guests import kill_guests
 from sojourn.clouds.local.machines import STORING_WITHIN, SUSPENDED_FOR, LocalMachine, Settings
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
@@ -82,6 +83,8 @@ class Supervisor:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT if patient else signal.SIGKILL)
             time.sleep(0.05)
+        for folder in list_folders(Path(self._settings.machines_folder)):
+            kill_guests(task, folder, os.getppid())
         kill_strays(task, os.getppid())
         rows = read_rows(self._folders.events)
         self._dead.update(row["machine"] for row in rows)
@@ -122,6 +125,7 @@ class Supervisor:
             self._alive.remove(machine)
             self._dead.add(machine.id)
             self._kill_leftovers()
+            kill_guests(TaskId.parse(self._settings.id), machine.folder, os.getppid())
             if machine.ended() == RANK_ENDED:
                 self._done.append(machine.generation)
                 self._tell("machine-ended", machine.id, "Machine finished its work")

@@ -33,7 +33,7 @@ def laptop(sim: SimAWS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimA
     for name, value in {**sim.environment(), **folders}.items():
         monkeypatch.setenv(name, str(value))
     # Nobody is there to unpack it.
-    monkeypatch.setattr(resources, "bundle", lambda python, architecture: b"agent")
+    monkeypatch.setattr(resources, "bundle", lambda *_: b"agent")
     return sim
 
 

@@ -1,0 +1,48 @@
+"""Kubernetes: a Job for each rank, the store on a claim or in a bucket.
+
+What does not belong here: anything about how a cluster is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.core.about import About
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.finding import Finding
+    from sojourn.core.interfaces import Cloud
+
+__all__ = ["ABOUT", "examine", "make_cloud"]
+
+ABOUT = About(
+    title="Kubernetes",
+    extra="k8s",
+    packages=("httpx", "websockets", "pip"),  # pip fetches what machines need
+    modules=("httpx", "websockets"),
+    variables=(
+        "KUBECONFIG",
+        "KUBECONFIG_DATA",
+        "KUBERNETES_CONFIGURATION",
+        "KUBERNETES_SERVICE_HOST",
+    ),
+    files=("~/.kube/config",),
+)
+
+
+def make_cloud() -> Cloud:
+    """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
+    from sojourn.clouds.k8s.cloud import KubernetesCloud
+
+    return KubernetesCloud()
+
+
+def examine() -> Iterator[Finding]:
+    """What there is to tell of the cluster; asks it, with little patience."""
+    from sojourn.clouds.k8s.api import Api
+    from sojourn.clouds.k8s.checkup import look
+    from sojourn.clouds.k8s.kubeconfig import load
+
+    yield from look(Api(load, patience=2.0))

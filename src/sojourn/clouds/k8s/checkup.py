@@ -1,0 +1,119 @@
+"""What `sojourn doctor` finds out of a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s.machines import GPU
+from sojourn.clouds.k8s.storageclasses import default_class
+from sojourn.core.errors import AuthError, SojournError
+from sojourn.core.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.clouds.k8s.api import Api
+
+__all__ = ["NEEDED", "look"]
+
+# What tasks need in their namespace: verbs, group, resource. The role in docs/kubernetes.md.
+NEEDED = (
+    ("create get list update patch delete", "", "secrets"),
+    ("create get list delete", "", "configmaps"),
+    ("create get list delete", "", "persistentvolumeclaims"),
+    ("create get list watch delete", "", "pods"),
+    ("create get", "", "pods/exec"),
+    ("create get list patch delete", "batch", "jobs"),
+)
+
+
+def look(api: Api) -> Iterator[Finding]:
+    """Which cluster, who we are, what we may do, and what there is."""
+    try:
+        login = api.login
+        version = api.version()
+    except SojournError as error:
+        yield Finding("note", "kubernetes", _line(error))
+        return
+    yield Finding(
+        "ok",
+        "kubernetes",
+        f"{login.cluster.server}, Kubernetes {version[0]}.{version[1]}, "
+        f"context {login.context} from {login.source}",
+    )
+    yield _who(api)
+    yield _rights(api)
+    yield _classes(api)
+    yield _gpus(api)
+
+
+def _who(api: Api) -> Finding:
+    try:
+        found = api.create("SelfSubjectReview", {"metadata": {"name": ""}})
+        name = str(found["status"]["userInfo"].get("username", "unknown"))
+    except SojournError:
+        name = "unknown"
+    return Finding("ok", "kubernetes namespace", f"{api.namespace}, as {name}")
+
+
+def _rights(api: Api) -> Finding:
+    missing = [
+        f"{verb} {resource}{f'.{group}' if group else ''}"
+        for verbs, group, resource in NEEDED
+        for verb in verbs.split()
+        if not _allowed(api, verb, group, resource)
+    ]
+    if not missing:
+        return Finding("ok", "kubernetes permissions", "all that tasks need")
+    return Finding(
+        "note",
+        "kubernetes permissions",
+        f"missing in namespace {api.namespace}: {', '.join(missing)}; "
+        "docs/kubernetes.md has the least role",
+    )
+
+
+def _allowed(api: Api, verb: str, group: str, resource: str) -> bool:
+    kind, _, sub = resource.partition("/")
+    asked = {"namespace": api.namespace, "verb": verb, "group": group, "resource": kind}
+    if sub:
+        asked["subresource"] = sub
+    body = {"metadata": {"name": ""}, "spec": {"resourceAttributes": asked}}
+    try:
+        return bool(api.create("SelfSubjectAccessReview", body)["status"]["allowed"])
+    except SojournError:
+        return False
+
+
+def _classes(api: Api) -> Finding:
+    try:
+        classes = api.list("StorageClass")
+    except AuthError:
+        return Finding("ok", "kubernetes storage", "not allowed to list storage classes")
+    except SojournError as error:
+        return Finding("note", "kubernetes storage", error.message)
+    default = default_class(classes)
+    names = ", ".join(sorted(c["metadata"]["name"] for c in classes)) or "none"
+    if default is None:
+        return Finding(
+            "note",
+            "kubernetes storage",
+            f"no default storage class (available: {names}); "
+            "set options.storage_class or storage.container in each task",
+        )
+    text = f"default storage class {default['metadata']['name']} (available: {names})"
+    return Finding("ok", "kubernetes storage", text)
+
+
+def _gpus(api: Api) -> Finding:
+    try:
+        nodes = api.list("Node")
+    except SojournError:
+        return Finding("ok", "kubernetes nodes", "not allowed to list nodes")
+    gpus = sum(int(node["status"].get("allocatable", {}).get(GPU, 0)) for node in nodes)
+    text = f"{len(nodes)} nodes, {gpus} GPUs" if gpus else f"{len(nodes)} nodes, no GPUs"
+    return Finding("ok", "kubernetes nodes", text)
+
+
+def _line(error: SojournError) -> str:
+    return " ".join(str(error).split())

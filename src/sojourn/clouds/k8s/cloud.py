@@ -1,0 +1,150 @@
+"""Kubernetes as a list of resources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.api import Api
+from sojourn.clouds.k8s.container import is_bucket, place_of
+from sojourn.clouds.k8s.kubeconfig import load
+from sojourn.clouds.k8s.machines import node_selector, parse_machine
+from sojourn.clouds.k8s.options import options_of
+from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.ids import TaskId
+from sojourn.core.interfaces import Data, Features, Resource, Scaler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sojourn.clouds.k8s.objects import TaskObjects
+    from sojourn.core.context import Context
+    from sojourn.core.status import Status
+    from sojourn.core.task import Task
+
+__all__ = ["KubernetesCloud"]
+
+_OLDEST = (1, 31)  # whose Jobs can succeed before all of their indexes have
+_TRIAL = TaskId.deterministic("trial")
+
+
+class KubernetesCloud:
+    """Tasks in a namespace of the user's cluster."""
+
+    name = "k8s"
+    features = Features(interrupt=True, poll=0.3, upload_through_machines=True)
+
+    def __init__(self) -> None:
+        self._api = Api(load)
+        self._known: dict[TaskId, TaskObjects] = {}
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        parse_machine(task.machine)
+        node_selector(task.region)
+        options_of(task)
+        place = place_of(_TRIAL, task)
+        _check_size(task)
+        self._check_version()
+        objects = self._objects(_TRIAL, task)
+        self._known.pop(_TRIAL)
+        if place.claim and task.storage.container:
+            self._check_claim(place.claim)
+        if place.claim and not task.storage.container:
+            yield from self._check_class(task)
+        _ = objects.restricted  # asks whether such a pod is welcome
+        if task.spot > 0:
+            yield "Ignoring the spot price: Kubernetes has none"
+        if task.spot >= 0 and not objects.spot:
+            yield "No node is marked as spot, as far as can be seen; running on any node"
+
+    def _check_version(self) -> None:
+        found = self._api.version()
+        if found < _OLDEST:
+            raise InvalidInput(
+                "cloud",
+                f"requires Kubernetes {_OLDEST[0]}.{_OLDEST[1]} or later, "
+                f"got {found[0]}.{found[1]}",
+            )
+
+    def _check_claim(self, name: str) -> None:
+        if self._api.find("PersistentVolumeClaim", name) is None:
+            raise InvalidInput(
+                "storage.container",
+                f"claim {name} not found in namespace {self._api.namespace}; create it first",
+            )
+
+    def _check_class(self, task: Task) -> Iterator[str]:
+        from sojourn.clouds.k8s.storageclasses import check
+
+        yield from check(self._api, task, options_of(task).storage_class)
+
+    def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
+        from sojourn.clouds.k8s import resources
+
+        objects = self._objects(id, task)
+        container = task.storage.container if task else self._container(objects)
+        store: list[Resource] = []
+        if not container:
+            store = [resources.Claim(objects)]
+        elif not is_bucket(container):
+            store = [resources.ClaimFolder(objects)]
+        else:
+            store = [resources.BucketFolder(objects)]
+        return (
+            resources.TaskSecret(objects),
+            resources.AgentProgram(objects),
+            *store,
+            self._scaler(objects),
+        )
+
+    def _container(self, objects: TaskObjects) -> str:
+        try:
+            return objects.task.storage.container
+        except NotFound:
+            return ""
+
+    def scaler(self, id: TaskId) -> Scaler:
+        return self._scaler(self._objects(id, None))
+
+    def _scaler(self, objects: TaskObjects) -> Scaler:
+        from sojourn.clouds.k8s.scaler import KubernetesScaler
+
+        return KubernetesScaler(objects)
+
+    def data(self, id: TaskId) -> Data:
+        from sojourn.clouds.k8s.data import KubernetesData
+
+        return KubernetesData(self._objects(id, None))
+
+    def tasks(self, ctx: Context) -> Iterator[TaskId]:
+        found = set()
+        for kind in ("Secret", "Job"):
+            for item in self._api.list(kind, names.OURS):
+                found.add(TaskId.parse(item["metadata"]["labels"][names.ID]))
+        yield from sorted(found)
+
+    def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
+        from sojourn.clouds.k8s.listing import states
+
+        return states(self._api, ids) if ids else {}
+
+    def _objects(self, id: TaskId, task: Task | None) -> TaskObjects:
+        from sojourn.clouds.k8s.objects import TaskObjects
+
+        known = self._known.get(id)
+        if known is None or (task is not None and known.given is not task):
+            known = self._known[id] = TaskObjects(self._api, id, task)
+        return known
+
+
+def _check_size(task: Task) -> None:
+    from sojourn.clouds.k8s.secret import largest
+
+    environment = sum(len(k.encode()) + len(v.encode()) for k, v in task.environment.items())
+    largest(
+        {
+            "script": len(task.script.encode("utf-8", "surrogateescape")),
+            "arguments": sum(len(item.encode("utf-8", "replace")) for item in task.arguments),
+            "environment": environment,
+        }
+    )

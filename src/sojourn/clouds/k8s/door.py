@@ -1,0 +1,152 @@
+"""The way to a store on a claim: through the API server, into a pod that has it.
+
+A machine of the task has it. If none is there, a small pod is made for it, which ends by itself
+when nobody asks for anything any more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shlex
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.on_machine import places
+from sojourn.clouds.k8s.reasons import cannot_start, waiting
+from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sojourn.clouds.k8s.api import Api, Object
+    from sojourn.clouds.k8s.websocket import Duplex
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.storage.served.client import ServedStore
+    from sojourn.storage.store import Store
+
+__all__ = ["Door"]
+
+_COMES_WITHIN = 900.0  # seconds for a pod
+_WATCH_FOR = 10.0
+_TELL_AFTER = 5.0
+_UNSCHEDULED_FOR = 5.0  # seconds that a machine may look for a node before another pod is tried
+# Exec works before the agent has unpacked itself.
+_SERVE = """\
+for _ in 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9; do
+    [ -d {library} ] && break; sleep 0.2
+done
+mkdir -p {folder} &&
+    PYTHONPATH={library} exec python3 -m sojourn.storage.served {folder} --activity {activity}
+"""
+
+
+class Door:
+    """Opened when it is first needed, and kept open. `ctx`: of whoever is waiting just now."""
+
+    def __init__(
+        self, api: Api, id: TaskId, make: Callable[[], Object], folder: Callable[[], str]
+    ) -> None:
+        self._api = api
+        self._id = id
+        self._make = make
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._served: ServedStore | None = None
+        self._made = False
+        self.ctx: Context | None = None
+
+    def store(self) -> Store:
+        """The store, wherever it is just now."""
+        from sojourn.storage.served.client import ServedStore
+
+        with self._lock:
+            if self._served is None:
+                self._served = ServedStore(self._stream)
+                atexit.register(self.close)
+            return self._served
+
+    def close(self) -> None:
+        """Let go of it; a pod that was made for it is removed."""
+        served, self._served = self._served, None
+        if served is not None:
+            served.close()
+        if self._made:
+            self._made = False
+            with suppress(SojournError):
+                self._api.delete("Pod", names.store_pod(self._id), grace=0)
+
+    def _stream(self) -> Duplex:
+        """A new connection, wherever the store is by now."""
+        from sojourn.clouds.k8s.websocket import duplex
+
+        pod = self._pod()
+        command = _SERVE.format(
+            library=places.LIBRARY, folder=shlex.quote(self._folder()), activity=places.ACTIVITY
+        )
+        return duplex(self._api, pod, names.AGENT, ["/bin/sh", "-c", command])
+
+    def _pod(self) -> str:
+        """The name of a pod that has the store, once it runs."""
+        began = time.monotonic()
+        told = ""
+        while True:
+            pods = self._api.list("Pod", names.of_task(self._id))
+            running = [pod for pod in pods if _runs(pod)]
+            if running:
+                # A machine rather than a pod of our own, and the newest.
+                running.sort(key=lambda pod: pod["metadata"]["labels"][names.ROLE] == names.STORE)
+                return str(running[0]["metadata"]["name"])
+            coming = [pod for pod in pods if _comes(pod)]
+            patient = time.monotonic() - began < _UNSCHEDULED_FOR
+            if not any(patient or not _unscheduled(pod) for pod in coming):
+                self._make_pod(pods)
+            elif time.monotonic() - began > _COMES_WITHIN:
+                raise Transient(self._why(pods), hint="Try again later.")
+            if time.monotonic() - began > _TELL_AFTER and coming:
+                told = self._tell(pods, told)
+            next(self._api.watch("Pod", names.of_task(self._id), _WATCH_FOR), None)
+
+    def _make_pod(self, pods: list[Object]) -> None:
+        name = names.store_pod(self._id)
+        old = next((pod for pod in pods if pod["metadata"]["name"] == name), None)
+        if old and not _unscheduled(old):
+            self._api.delete("Pod", name, grace=0, uid=old["metadata"]["uid"])
+        elif old:
+            return
+        with suppress(Conflict):
+            self._api.create("Pod", self._make())
+            self._made = True
+
+    def _why(self, pods: list[Object]) -> str:
+        reasons = [reason for pod in pods if (reason := waiting(self._api, pod))]
+        return reasons[0] if reasons else "the pod that has the store does not start"
+
+    def _tell(self, pods: list[Object], told: str) -> str:
+        why = self._why(pods)
+        for pod in pods:
+            if never := cannot_start(pod):
+                raise NotFound(never)
+        if why != told and self.ctx is not None:
+            self.ctx.note(f"Waiting for a pod: {why}")
+        return why
+
+
+def _runs(pod: Object) -> bool:
+    """Whether the agent's container does."""
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    statuses = pod["status"].get("containerStatuses") or ()
+    return any(item["name"] == names.AGENT and "running" in item["state"] for item in statuses)
+
+
+def _comes(pod: Object) -> bool:
+    return pod["status"].get("phase") == "Pending" and not pod["metadata"].get("deletionTimestamp")
+
+
+def _unscheduled(pod: Object) -> bool:
+    """Whether no node has it."""
+    return not pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending"

@@ -1,0 +1,80 @@
+"""The Job of a rank.
+
+A Job of Kubernetes waits longer and longer before it replaces a pod that failed: ten seconds, then
+twenty, and minutes in the end. Pods of spot nodes fail often, and through no fault of theirs. So
+the Job of a rank is an indexed one with many indexes, of which one at a time is at work: an index
+may fail only once, and then the next one starts without any wait. The first that succeeds is
+enough. Which of them it is tells nobody anything: the agent knows its rank, and carries on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.pod import machine_template
+
+if TYPE_CHECKING:
+    from sojourn.clouds.k8s.api import Object
+    from sojourn.clouds.k8s.pod import Place
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+
+__all__ = ["condition", "ended", "job", "rank_of", "suspended"]
+
+_PODS = 1000  # at most, one after the other
+_WEEK = 7 * 86400
+_PODS_IN_TIME = 10  # pods that may use all of the task's time before the whole Job ends
+
+
+def job(
+    id: TaskId,
+    task: Task,
+    rank: int,
+    place: Place,
+    *,
+    suspend: bool,
+    spot: bool,
+    restricted: bool,
+) -> dict[str, Any]:
+    """As the API server takes it."""
+    metadata = names.metadata(id, names.job_name(id, rank), task, rank=str(rank))
+    template = machine_template(id, task, rank, place, spot=spot, restricted=restricted)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {
+            "activeDeadlineSeconds": _WEEK + _PODS_IN_TIME * task.timeout,
+            "backoffLimitPerIndex": 0,
+            "completionMode": "Indexed",
+            "completions": _PODS,
+            "parallelism": 1,
+            # Not only after it has failed: a pod of a node that is lost never does.
+            "podReplacementPolicy": "TerminatingOrFailed",
+            "successPolicy": {"rules": [{"succeededCount": 1}]},
+            "suspend": suspend,
+            "template": template,
+        },
+    }
+
+
+def rank_of(made: Object) -> int:
+    """Of a Job or a pod."""
+    return int(made["metadata"]["labels"][names.RANK])
+
+
+def suspended(found: Object) -> bool:
+    """Whether a Job has no pods, because nobody wants any."""
+    return bool(found["spec"].get("suspend"))
+
+
+def condition(found: Object, kind: str) -> Object | None:
+    """A condition of a Job, pod or claim that holds."""
+    conditions = found.get("status", {}).get("conditions") or ()
+    return next((c for c in conditions if c["type"] == kind and c["status"] == "True"), None)
+
+
+def ended(found: Object) -> bool:
+    """Whether a Job makes no pods any more."""
+    return any(condition(found, kind) for kind in ("Complete", "SuccessCriteriaMet", "Failed"))

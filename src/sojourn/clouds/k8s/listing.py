@@ -1,0 +1,59 @@
+"""The states of many tasks from their Jobs and pods, in three calls for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.jobs import rank_of
+from sojourn.core.errors import InvalidInput, SojournError
+from sojourn.core.report import Report
+from sojourn.core.status import RankRecord, task_status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.clouds.k8s.api import Api, Object
+    from sojourn.core.ids import TaskId
+    from sojourn.core.status import Status
+
+__all__ = ["final_reports", "states"]
+
+
+def states(api: Api, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
+    """Of tasks whose ranks have all ended: their pods tell how. Others need a closer look."""
+    jobs: dict[str, list[Object]] = defaultdict(list)
+    pods: dict[str, list[Object]] = defaultdict(list)
+    for job in api.list("Job", names.OURS):
+        jobs[job["metadata"]["labels"][names.ID]].append(job)
+    for pod in api.list("Pod", names.OURS):
+        pods[pod["metadata"]["labels"][names.ID]].append(pod)
+    found = {}
+    for id in ids:  # noqa: A001
+        reports = final_reports(pods[str(id)])
+        ranks = len(jobs[str(id)])
+        if ranks and set(reports) == set(range(ranks)):
+            records = [
+                RankRecord(rank, report.attempt, machine, report)
+                for rank, (machine, report) in sorted(reports.items())
+            ]
+            found[id] = task_status(records, wanted=0, alive=())
+    return found
+
+
+def final_reports(pods: list[Object]) -> dict[int, tuple[str, Report]]:
+    """How ranks ended, and on which machines, as their agents left it in the pods' status."""
+    found: dict[int, tuple[str, Report]] = {}
+    for pod in pods:
+        for item in pod["status"].get("containerStatuses") or ():
+            message = (item["state"].get("terminated") or {}).get("message")
+            if item["name"] != names.AGENT or not message:
+                continue
+            with suppress(ValueError, KeyError, TypeError, InvalidInput, SojournError):
+                report = Report.from_dict(json.loads(message))
+                if report.outcome.final and report.rank == rank_of(pod):
+                    found[report.rank] = (pod["metadata"]["name"], report)
+    return found

@@ -1,0 +1,147 @@
+"""Machine types as amounts of CPU, memory and GPUs, and the nodes that have them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from sojourn.core.errors import InvalidInput
+
+__all__ = [
+    "GPU",
+    "SPOT_LABELS",
+    "Amounts",
+    "node_affinity",
+    "node_selector",
+    "parse_machine",
+    "tolerations",
+]
+
+_SIZES = {
+    "s": "1-1000",
+    "m": "8-32000",
+    "l": "32-128000",
+    "xl": "64-256000",
+    "m+t4": "4-16000+nvidia-tesla-t4*1",
+    "m+k80": "4-64000+nvidia-tesla-k80*1",
+    "l+k80": "32-512000+nvidia-tesla-k80*8",
+    "xl+k80": "64-768000+nvidia-tesla-k80*16",
+    "m+v100": "8-64000+nvidia-tesla-v100*1",
+    "l+v100": "32-256000+nvidia-tesla-v100*4",
+    "xl+v100": "64-512000+nvidia-tesla-v100*8",
+}
+_FORM = re.compile(
+    r"(?P<cpu>\d+)-(?P<memory>\d+)(\+(?P<accelerator>[A-Za-z0-9][\w.-]*)\*(?P<count>\d+))?",
+    re.ASCII,
+)
+_SELECTOR = re.compile(r"(?P<key>[\w./-]+)=(?P<value>[\w.-]*)", re.ASCII)
+# Names of regions in other clouds: a task that does not choose its nodes has one of them.
+_REGIONS = ("us-west", "us-east", "eu-north", "eu-west")
+GPU = "nvidia.com/gpu"
+# Where nodes say which GPUs they have: by hand as the old provider wanted it, GKE and EKS.
+_ACCELERATOR_LABELS = (
+    "accelerator",
+    "cloud.google.com/gke-accelerator",
+    "k8s.amazonaws.com/accelerator",
+)
+# What NVIDIA's GPU operator calls them.
+_PRODUCT_LABEL = "nvidia.com/gpu.product"
+_PRODUCTS = {
+    "nvidia-tesla-t4": ("Tesla-T4", "NVIDIA-T4"),
+    "nvidia-tesla-k80": ("Tesla-K80",),
+    "nvidia-tesla-v100": (
+        "Tesla-V100-SXM2-16GB",
+        "Tesla-V100-SXM2-32GB",
+        "Tesla-V100-SXM3-32GB",
+        "Tesla-V100-PCIE-16GB",
+        "Tesla-V100-PCIE-32GB",
+    ),
+}
+# How providers mark nodes that may vanish, and keep others from them.
+SPOT_LABELS = (
+    ("cloud.google.com/gke-spot", "true"),
+    ("eks.amazonaws.com/capacityType", "SPOT"),
+    ("karpenter.sh/capacity-type", "spot"),
+    ("kubernetes.azure.com/scalesetpriority", "spot"),
+)
+_SPOT_TAINTS = ("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority")
+# How soon a pod leaves a node that no longer answers; Kubernetes itself waits for 300 seconds.
+_LEAVES_AFTER = 30
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What a machine may use: CPUs, megabytes and GPUs."""
+
+    cpu: int
+    memory: int
+    accelerator: str = ""
+    count: int = 0
+
+
+def parse_machine(text: str) -> Amounts:
+    """Read `{cpu}-{memory}[+{accelerator}*{count}]`, or one of the sizes."""
+    found = _FORM.fullmatch(_SIZES.get(text, text))
+    if not found or not int(found["cpu"]) or not int(found["memory"]):
+        raise InvalidInput(
+            "machine",
+            "must be {cpu}-{memory in MB}[+{accelerator}*{count}], such as "
+            f"4-16000+nvidia-tesla-t4*1, or one of {', '.join(_SIZES)}, got {text!r}",
+        )
+    count = int(found["count"] or 0)
+    if found["accelerator"] and not count:
+        raise InvalidInput("machine", f"the number of GPUs must be at least 1, got {text!r}")
+    return Amounts(int(found["cpu"]), int(found["memory"]), found["accelerator"] or "", count)
+
+
+def node_selector(region: str) -> dict[str, str]:
+    """The labels that nodes must have: `a=b,c=d`."""
+    if not region or region in _REGIONS:
+        return {}
+    selected = {}
+    for part in region.split(","):
+        found = _SELECTOR.fullmatch(part.strip())
+        if not found:
+            raise InvalidInput(
+                "region",
+                f"must be a node selector such as 'label=value,other=value', got {region!r}",
+            )
+        selected[found["key"]] = found["value"]
+    return selected
+
+
+def node_affinity(amounts: Amounts, *, spot: bool) -> dict[str, Any]:
+    """Nodes with these GPUs, and spot ones if asked for, by any of the labels in use."""
+    gpus = _gpu_terms(amounts.accelerator) if amounts.accelerator else [[]]
+    spots = [[_is(key, value)] for key, value in SPOT_LABELS] if spot else [[]]
+    terms = [[*one, *other] for one, other in product(gpus, spots)]
+    if terms == [[]]:
+        return {}
+    required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def _gpu_terms(accelerator: str) -> list[list[dict[str, Any]]]:
+    terms = [[_is(label, accelerator)] for label in _ACCELERATOR_LABELS]
+    return [*terms, [_is(_PRODUCT_LABEL, *_PRODUCTS.get(accelerator, (accelerator,)))]]
+
+
+def _is(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def tolerations(amounts: Amounts, *, spot: bool) -> list[dict[str, Any]]:
+    """What keeps others away from GPUs and spot nodes, and when to leave a node that is lost."""
+    lost = [
+        {
+            "key": f"node.kubernetes.io/{state}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": _LEAVES_AFTER,
+        }
+        for state in ("not-ready", "unreachable")
+    ]
+    kept = [*([GPU] if amounts.count else []), *(_SPOT_TAINTS if spot else ())]
+    return [*lost, *({"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in kept)]

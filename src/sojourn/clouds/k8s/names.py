@@ -1,0 +1,70 @@
+"""How all that is made for a task is named and labelled, so that any laptop finds it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+
+__all__ = [
+    "AGENT",
+    "ID",
+    "MACHINES",
+    "OURS",
+    "RANK",
+    "ROLE",
+    "SCRIPT",
+    "STORE",
+    "job_name",
+    "metadata",
+    "of_task",
+    "store_pod",
+]
+
+OURS = "app.kubernetes.io/managed-by=sojourn"
+ID = "sojourn/id"
+RANK = "sojourn/rank"
+ROLE = "sojourn/role"
+MACHINES, STORE = "machine", "store"  # roles of pods
+SCRIPT, AGENT = "script", "agent"  # containers
+_TAGS = "sojourn/tags"
+_KEY = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?")
+_VALUE = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_RESERVED = ("sojourn/", "kubernetes.io/", "app.kubernetes.io/managed-by", "batch.kubernetes.io/")
+
+
+def of_task(id: TaskId, **more: str) -> str:
+    """The selector of all that is of a task."""
+    return ",".join([f"{ID}={id}", *(f"sojourn/{key}={value}" for key, value in more.items())])
+
+
+def job_name(id: TaskId, rank: int) -> str:
+    """Of a rank's Job."""
+    return f"{id}-{rank}"
+
+
+def store_pod(id: TaskId) -> str:
+    """Of the pod that is made when nobody else has the store."""
+    return f"{id}-store"
+
+
+def metadata(id: TaskId, name: str, task: Task | None, **labels: str) -> dict[str, Any]:
+    """Labels are the user's tags, where they fit, and ours; other tags become an annotation."""
+    fitting = {k: v for k, v in (task.tags if task else {}).items() if _fits(k, v)}
+    others = {k: v for k, v in (task.tags if task else {}).items() if k not in fitting}
+    key, value = OURS.split("=")
+    ours = {key: value, ID: str(id), **{f"sojourn/{k}": v for k, v in labels.items()}}
+    made: dict[str, Any] = {"name": name, "labels": {**fitting, **ours}}
+    if others:
+        made["annotations"] = {_TAGS: json.dumps(others, sort_keys=True)}
+    return made
+
+
+def _fits(key: str, value: str) -> bool:
+    if key.startswith(_RESERVED):
+        return False
+    return bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))

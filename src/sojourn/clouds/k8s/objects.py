@@ -1,0 +1,150 @@
+"""What the resources of a task have in common: the cluster, the task, where its store is."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.container import place_of
+from sojourn.clouds.k8s.door import Door
+from sojourn.clouds.k8s.errors import Rejected
+from sojourn.clouds.k8s.jobs import job
+from sojourn.clouds.k8s.machines import SPOT_LABELS
+from sojourn.clouds.k8s.on_machine import places
+from sojourn.clouds.k8s.pod import machine_template, store_template
+from sojourn.clouds.k8s.secret import SecretObjects
+from sojourn.clouds.k8s.store import TaskStore
+from sojourn.core.errors import AuthError, InvalidInput, NotFound
+from sojourn.storage.data import load_task
+
+if TYPE_CHECKING:
+    from sojourn.clouds.k8s.api import Api, Object
+    from sojourn.clouds.k8s.pod import Place
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+    from sojourn.storage.store import Store
+
+__all__ = ["TaskObjects"]
+
+
+class TaskObjects:
+    """One task in a cluster. Constructors do no I/O.
+
+    `given` is None when the task is not known, as when deleting; the Secret has it then.
+    """
+
+    def __init__(self, api: Api, id: TaskId, given: Task | None) -> None:
+        self.api = api
+        self.id = id
+        self.given = given
+        self.secret = SecretObjects(api, id)
+        self.door = Door(api, id, self.store_pod, self._objects)
+
+    @property
+    def name(self) -> str:
+        return str(self.id)
+
+    @cached_property
+    def task(self) -> Task:
+        """As it was given, or as the Secret has it. Absent: raises NotFound."""
+        return self.given or load_task(TaskStore(self.secret, self._absent))
+
+    @cached_property
+    def place(self) -> Place:
+        return place_of(self.id, self.task)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the first machine waits for an upload that goes through it."""
+        return bool(self.place.claim and self.task.storage.workdir)
+
+    @property
+    def folder(self) -> str:
+        """Of the task, in the pods that have its claim; empty with a bucket."""
+        return str(PurePosixPath(places.VOLUME) / self.place.folder) if self.place.claim else ""
+
+    def _objects(self) -> str:
+        return str(PurePosixPath(self.folder) / places.OBJECTS)
+
+    def _absent(self) -> Store:
+        raise NotFound(f"Task {self.id} not found")
+
+    def store(self) -> Store:
+        """All of it, as laptops see it."""
+        return TaskStore(self.secret, self._opened)
+
+    @cached_property
+    def bucket(self) -> Store:
+        from sojourn.storage.store import StoreAddress, open_store
+
+        options = json.loads(bytes(self.secret.get(places.STORE_OPTIONS)))
+        return open_store(StoreAddress(self.place.url, options))
+
+    def _opened(self) -> Store:
+        return self.bucket if self.place.url else self.door.store()
+
+    @cached_property
+    def spot(self) -> bool:
+        """Whether to choose nodes that are marked as spot: not if none are."""
+        return self.task.spot >= 0 and self.marked_spot() is True
+
+    def marked_spot(self) -> bool | None:
+        """Whether any node is marked as spot; None: we may not know."""
+        try:
+            nodes = self.api.list("Node")
+        except AuthError:
+            return None
+        labels = [node["metadata"].get("labels") or {} for node in nodes]
+        return any(found.get(key) == value for found in labels for key, value in SPOT_LABELS)
+
+    @cached_property
+    def restricted(self) -> bool:
+        """Whether the namespace takes pods only if nothing in them runs as root."""
+        if self._accepts(restricted=False):
+            return False
+        if self._accepts(restricted=True):
+            return True
+        raise InvalidInput("cloud", "the cluster accepts no such pod")  # pragma: no cover
+
+    def _accepts(self, *, restricted: bool) -> bool:
+        """Ask for a pod without making it; quotas and accounts are looked at, too."""
+        template = machine_template(
+            self.id, self.task, 0, self.place, spot=self.spot, restricted=restricted
+        )
+        body = {"apiVersion": "v1", "kind": "Pod", **template}
+        body["metadata"] = {**template["metadata"], "name": f"{self.id}-try"}
+        try:
+            self.api.create("Pod", body, dry_run=True)
+        except Rejected as error:
+            if restricted or not error.level:
+                raise InvalidInput("options.pod", error.message) from error
+            return False
+        return True
+
+    def job(self, rank: int, *, suspend: bool) -> Object:
+        return job(
+            self.id,
+            self.task,
+            rank,
+            self.place,
+            suspend=suspend,
+            spot=self.spot,
+            restricted=self.restricted,
+        )
+
+    def store_pod(self) -> Object:
+        """Made when no machine has the store."""
+        template = store_template(
+            self.id, self.task, self.place, spot=self.spot, restricted=self.restricted
+        )
+        return {"apiVersion": "v1", "kind": "Pod", **template}
+
+    def jobs(self) -> list[Object]:
+        """Of all ranks, those that there are."""
+        return self.api.list("Job", names.of_task(self.id))
+
+    def pods(self, **labels: str) -> list[Object]:
+        return self.api.list("Pod", names.of_task(self.id, **labels))

@@ -1,0 +1,29 @@
+"""Where things are in the pods of a task, for those who make them and those who run in them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ACTIVITY",
+    "FOLDER",
+    "LIBRARY",
+    "LOCKS",
+    "OBJECTS",
+    "PROGRAM",
+    "SETTINGS",
+    "STORE_OPTIONS",
+    "TASK",
+    "VOLUME",
+]
+
+FOLDER = "/sojourn"  # of both containers: the workdir, the script, the pipes
+TASK = "/opt/sojourn/task"  # the Secret
+PROGRAM = "/opt/sojourn/program"  # the ConfigMap, with the agent
+LIBRARY = "/tmp/sojourn/library"  # noqa: S108 -- a container of our own
+VOLUME = "/opt/sojourn/store"  # the claim, for the agent's container alone
+# In the task's folder of the claim:
+OBJECTS = "store"
+LOCKS = "locks"  # each held by a machine for as long as it lives
+# Keys of the Secret, beside the task's own:
+SETTINGS = "settings.json"
+STORE_OPTIONS = "store-options.json"
+ACTIVITY = "/tmp/sojourn/activity"  # noqa: S108 -- written whenever a laptop asks for something

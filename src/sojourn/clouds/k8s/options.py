@@ -1,0 +1,103 @@
+"""What users can choose beyond a task's common fields, and what it is by default."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from sojourn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sojourn.core.task import Task
+
+__all__ = ["AGENT_IMAGE", "Mount", "Options", "image_of", "options_of"]
+
+AGENT_IMAGE = "SOJOURN_K8S_AGENT_IMAGE"
+_DEFAULT_AGENT = "python:3.13-slim"
+_IMAGES = {"ubuntu": "ubuntu:24.04", "nvidia": "nvidia/cuda:12.6.3-runtime-ubuntu24.04"}
+_KNOWN = ("agent_image", "pod", "storage_class")
+_DEFAULT_DISK = 10  # GB
+_CLAIM = re.compile(
+    r"claim:(?P<name>[a-z0-9][a-z0-9.-]*)(/(?P<path>[^:]*))?(?P<readonly>:ro)?", re.ASCII
+)
+_NFS = re.compile(r"nfs:(?P<server>[^:/]+):(?P<path>/[^:]*)(?P<readonly>:ro)?")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """Data that is there already: a claim or an NFS export, at a path of the script's container."""
+
+    at: str
+    volume: dict[str, Any]
+    path: str  # in the volume
+    readonly: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """All of them, read and checked."""
+
+    agent_image: str
+    storage_class: str  # empty: the cluster's default
+    pod: dict[str, Any]  # a patch of the pod template
+    mounts: tuple[Mount, ...]
+    disk: int  # GB of the claim
+
+
+def image_of(task: Task) -> str:
+    """The image of the script's container."""
+    return _IMAGES.get(task.image, task.image)
+
+
+def options_of(task: Task) -> Options:
+    """Read them; refuses what cannot be."""
+    for name in task.options:
+        if name not in _KNOWN:
+            raise InvalidInput(
+                f"options.{name}", f"unknown option; must be one of {', '.join(_KNOWN)}"
+            )
+    return Options(
+        agent_image=task.options.get("agent_image")
+        or os.environ.get(AGENT_IMAGE)
+        or _DEFAULT_AGENT,
+        storage_class=task.options.get("storage_class", ""),
+        pod=_patch(task.options.get("pod", "")),
+        mounts=tuple(_mount(at, what) for at, what in sorted(task.mounts.items())),
+        disk=task.disk_size if task.disk_size > 0 else _DEFAULT_DISK,
+    )
+
+
+def _patch(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    import yaml  # only for those who use it
+
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InvalidInput("options.pod", f"is not valid YAML: {error}") from error
+    if not isinstance(found, dict) or set(found) - {"metadata", "spec"}:
+        raise InvalidInput("options.pod", "must be a pod template with metadata and spec alone")
+    return found
+
+
+def _mount(at: str, what: str) -> Mount:
+    path = PurePosixPath(at)
+    if not path.is_absolute() or ".." in path.parts or str(path) in ("/", "/sojourn", "/dev/shm"):  # noqa: S108
+        raise InvalidInput("mounts", f"must be at an absolute path of its own, got {at!r}")
+    claim, nfs = _CLAIM.fullmatch(what), _NFS.fullmatch(what)
+    if claim:
+        inside = (claim["path"] or "").strip("/")
+        if ".." in inside.split("/"):
+            raise InvalidInput("mounts", f"must be a path without `..`, got {what!r}")
+        volume: dict[str, Any] = {"persistentVolumeClaim": {"claimName": claim["name"]}}
+        return Mount(str(path), volume, inside, bool(claim["readonly"]))
+    if nfs:
+        volume = {"nfs": {"server": nfs["server"], "path": nfs["path"]}}
+        return Mount(str(path), volume, "", bool(nfs["readonly"]))
+    raise InvalidInput(
+        "mounts", f"must be claim:NAME[/path][:ro] or nfs:SERVER:/path[:ro], got {what!r}"
+    )

@@ -1,0 +1,118 @@
+"""Why pods do not come, in short sentences that say what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s.jobs import condition
+from sojourn.core.errors import AuthError
+
+if TYPE_CHECKING:
+    from sojourn.clouds.k8s.api import Api, Object
+
+__all__ = ["cannot_start", "job_obstacle", "last_events", "waiting", "when"]
+
+_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
+_WRONG = ("InvalidImageName", "CreateContainerConfigError", "CreateContainerError")
+_MOUNT = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+_CLAIM = ("ProvisioningFailed", "FailedBinding")
+_LONGEST = 300
+
+
+def waiting(api: Api, pod: Object) -> str:
+    """Why a pod is not running yet; empty if nothing is in its way."""
+    if pod["status"].get("phase") != "Pending":
+        return ""
+    image = _image_problem(pod)
+    if image:
+        return image
+    scheduled = _not_scheduled(pod)
+    if scheduled:
+        claims = _claim_problem(api, pod)
+        if claims:
+            return claims
+        return f"no node fits: {_short(scheduled)}"
+    found = [e for e in last_events(api, pod["metadata"]["name"]) if e["reason"] in _MOUNT]
+    return f"could not mount a volume: {_short(found[-1]['message'])}" if found else ""
+
+
+def cannot_start(pod: Object) -> str:
+    """Why a pod never will; empty if it may."""
+    for item in _statuses(pod):
+        state = item["state"].get("waiting") or {}
+        if state.get("reason") == "InvalidImageName":
+            return f"invalid image {item['image']!r}: {_short(state.get('message', ''))}"
+    return ""
+
+
+def _image_problem(pod: Object) -> str:
+    for item in _statuses(pod):
+        state = item["state"].get("waiting") or {}
+        if state.get("reason") in _IMAGE:
+            told = _short(state.get("message") or state["reason"])
+            return f"could not pull image {item['image']}: {told}"
+        if state.get("reason") in _WRONG:
+            return f"could not start container {item['name']}: {_short(state.get('message', ''))}"
+    return ""
+
+
+def _statuses(pod: Object) -> list[Object]:
+    status = pod["status"]
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _not_scheduled(pod: Object) -> str:
+    for found in pod["status"].get("conditions") or ():
+        if found["type"] == "PodScheduled" and found["status"] == "False":
+            return str(found.get("message") or found.get("reason") or "")
+    return ""
+
+
+def _claim_problem(api: Api, pod: Object) -> str:
+    """What is said of a claim that is not bound."""
+    for volume in pod["spec"].get("volumes") or ():
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if not name:
+            continue
+        claim = api.find("PersistentVolumeClaim", name)
+        if claim is None:
+            return f"claim {name} not found"
+        if claim["status"].get("phase") == "Bound":
+            continue
+        found = [e for e in last_events(api, name) if e["reason"] in _CLAIM]
+        if found:
+            return f"claim {name} is not bound: {_short(found[-1]['message'])}"
+    return ""
+
+
+def last_events(api: Api, name: str) -> list[Object]:
+    """What the cluster says of an object, oldest first; nothing, if we may not know."""
+    try:
+        found = api.list("Event", fields=f"involvedObject.name={name}")
+    except AuthError:
+        return []
+    return sorted(found, key=lambda event: when(event))
+
+
+def when(event: Object) -> str:
+    """When an event last happened."""
+    return str(
+        event.get("lastTimestamp")
+        or (event.get("series") or {}).get("lastObservedTime")
+        or event.get("eventTime")
+        or event["metadata"]["creationTimestamp"]
+    )
+
+
+def job_obstacle(api: Api, job: Object) -> str:
+    """Why a Job makes no pods; empty if nothing is known."""
+    failed = condition(job, "Failed")
+    if failed:
+        return f"Kubernetes gave up: {_short(failed.get('message', ''))}"
+    found = [e for e in last_events(api, job["metadata"]["name"]) if e["reason"] == "FailedCreate"]
+    return _short(found[-1]["message"]) if found else ""
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3].rstrip() + "..."

@@ -1,0 +1,196 @@
+"""The Jobs of a task: Kubernetes keeps a pod of each rank alive until it has ended."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.jobs import ended, rank_of, suspended
+from sojourn.clouds.k8s.reasons import job_obstacle, waiting, when
+from sojourn.clouds.k8s.resources import gone
+from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
+from sojourn.core.events import CloudEvent
+from sojourn.core.interfaces import Fleet, Machine
+from sojourn.core.parallel import together
+from sojourn.storage import layout
+from sojourn.storage.data import StoreData
+
+if TYPE_CHECKING:
+    from sojourn.clouds.k8s.api import Object
+    from sojourn.clouds.k8s.objects import TaskObjects
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import KeyPair
+
+__all__ = ["KubernetesScaler", "is_machine"]
+
+_UPLOADED = "sojourn/uploaded"  # an annotation of the Secret
+_LATE = timedelta(seconds=30)  # for a node to tell that a pod is gone, after its grace
+_SHOWN = 200  # events, the newest
+
+
+class KubernetesScaler:
+    """A Job a rank. Suspended ones have no pods."""
+
+    stage = 2
+
+    def __init__(self, objects: TaskObjects) -> None:
+        self._objects = objects
+        self._api = objects.api
+
+    @property
+    def title(self) -> str:
+        return f"Job {self._objects.name}"
+
+    def read(self, ctx: Context) -> bool:
+        return bool(self._objects.jobs() or self._objects.pods(role=names.MACHINES))
+
+    def create(self, ctx: Context) -> None:
+        """The first machine comes at once if the upload goes through it, and waits for that."""
+        there = {rank_of(job) for job in self._objects.jobs()}
+        missing = [r for r in range(self._objects.task.parallelism) if r not in there]
+        together(
+            [
+                partial(self._make, rank, suspend=bool(rank) or not self._objects.holds)
+                for rank in missing
+            ]
+        )
+
+    def _make(self, rank: int, *, suspend: bool) -> None:
+        with suppress(Conflict):
+            self._api.create("Job", self._objects.job(rank, suspend=suspend))
+
+    def delete(self, ctx: Context) -> None:
+        """With all pods; what they had to store is stored, or not wanted."""
+        for job in self._objects.jobs():
+            self._api.delete("Job", job["metadata"]["name"])
+        for pod in self._objects.pods():
+            self._api.delete("Pod", pod["metadata"]["name"], grace=1)
+        gone(ctx, self._all_gone, self.title)
+
+    def _all_gone(self) -> bool:
+        return not self._objects.jobs() and not [p for p in self._objects.pods() if not _stale(p)]
+
+    def scale(self, ctx: Context, machines: int) -> None:
+        jobs = self._objects.jobs()
+        if not jobs:
+            raise NotFound(f"No {self.title} found")
+        if not machines:
+            together([partial(self._suspend, job, True) for job in jobs if not ended(job)])
+            return
+        self._finish_upload()
+        with suppress(SojournError):
+            self._api.delete("Pod", names.store_pod(self._objects.id), grace=0)
+        live = [job for job in jobs if not ended(job)]
+        if len(live) < machines:
+            self._renew(ctx, jobs)
+        together([partial(self._suspend, job, False) for job in live if suspended(job)])
+
+    def _suspend(self, job: Object, value: bool) -> None:
+        self._api.merge("Job", job["metadata"]["name"], {"spec": {"suspend": value}})
+
+    def _finish_upload(self) -> None:
+        """Let machines begin that wait for the upload; told in the Secret, so that it is not asked
+        for again."""
+        if not self._objects.holds:
+            return
+        secret = self._api.get("Secret", self._objects.name)
+        if (secret["metadata"].get("annotations") or {}).get(_UPLOADED):
+            return
+        self._objects.store().put(layout.UPLOADED, b"")
+        done = {"metadata": {"annotations": {_UPLOADED: "yes"}}}
+        self._api.merge("Secret", self._objects.name, done)
+
+    def _renew(self, ctx: Context, jobs: list[Object]) -> None:
+        """Make Jobs anew that have ended though their ranks have not."""
+        objects = self._objects
+        records = StoreData(objects.store).records(ctx, objects.task.parallelism)
+        by_rank = {rank_of(job): job for job in jobs}
+        for record in records:
+            job = by_rank.get(record.rank)
+            if record.ended or (job and not ended(job)):
+                continue
+            if job:
+                self._api.delete("Job", job["metadata"]["name"])
+                name = job["metadata"]["name"]
+                gone(ctx, partial(self._is_absent, name), f"Job {name}")
+            self._make(record.rank, suspend=False)
+
+    def _is_absent(self, name: str) -> bool:
+        return self._api.find("Job", name) is None
+
+    def fleet(self, ctx: Context) -> Fleet | None:
+        jobs = self._objects.jobs()
+        if not jobs:
+            return None
+        wanted = sum(not suspended(job) and not ended(job) for job in jobs)
+        pods = [pod for pod in self._objects.pods(role=names.MACHINES) if is_machine(pod)]
+        stuck = any(_failed(job) for job in jobs)
+        return Fleet(wanted, tuple(_machine(pod) for pod in pods), stuck=stuck)
+
+    def events(self, ctx: Context) -> list[CloudEvent]:
+        """What the cluster says of anything that is named after the task."""
+        try:
+            found = self._api.list("Event")
+        except AuthError:
+            return []
+        ours = [e for e in found if str(e["involvedObject"]["name"]).startswith(self._objects.name)]
+        ours.sort(key=when)
+        return [
+            CloudEvent(
+                when(event)[:19] + "Z",
+                event["reason"],
+                f"{event['involvedObject']['kind']} {event['involvedObject']['name']}: "
+                f"{event.get('message', '')}",
+            )
+            for event in ours[-_SHOWN:]
+        ]
+
+    def obstacle(self, ctx: Context) -> str:
+        for pod in self._objects.pods(role=names.MACHINES):
+            if why := waiting(self._api, pod):
+                return why
+        for job in self._objects.jobs():
+            if not suspended(job) and (why := job_obstacle(self._api, job)):
+                return why
+        return ""
+
+    def keys(self, ctx: Context) -> KeyPair | None:
+        return None
+
+    def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
+        self._api.get("Pod", machine)
+        self._api.delete("Pod", machine, grace=None if notice else 0)
+
+
+def is_machine(pod: Object) -> bool:
+    """Whether a pod is a machine: it has a node, and its script may still be running."""
+    status = pod["status"]
+    if not pod["spec"].get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return False
+    over = [item for item in status.get("containerStatuses") or () if "terminated" in item["state"]]
+    return not over and not _stale(pod)
+
+
+def _stale(pod: Object) -> bool:
+    """Whether a pod should be gone by now, and its node does not tell."""
+    until = pod["metadata"].get("deletionTimestamp")
+    if not until:
+        return False
+    return datetime.now(timezone.utc) - _time(until) > _LATE
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _failed(job: Object) -> bool:
+    conditions = job.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Failed" and c["status"] == "True" for c in conditions)
+
+
+def _machine(pod: Object) -> Machine:
+    status = pod["status"]
+    return Machine(pod["metadata"]["name"], status.get("podIP", ""), status.get("startTime", ""))

@@ -1,0 +1,132 @@
+"""What laptops say of a task, as keys of its Secret: nothing of it is within reach of a machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, Transient
+from sojourn.storage import layout
+from sojourn.storage.store import ObjectInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sojourn.clouds.k8s.api import Api, Object
+    from sojourn.core.ids import TaskId
+
+__all__ = ["SecretObjects", "in_secret", "largest"]
+
+_TRIES = 20
+_WRITTEN = "sojourn/written"  # when which key was, by the clock of whoever did
+_LIMIT = 1 << 20  # bytes of a Secret, as Kubernetes has it
+
+
+def in_secret(path: str) -> bool:
+    """Whether an object of the store is in the Secret instead."""
+    return path in (layout.TASK, layout.ENVIRONMENT) or path.startswith(f"{layout.CREATORS}/")
+
+
+def largest(sizes: dict[str, int]) -> None:
+    """Refuse what would not fit, naming what takes the most."""
+    if sum(sizes.values()) > _LIMIT - 16384:
+        field = max(sizes, key=lambda name: sizes[name])
+        raise InvalidInput(
+            field,
+            f"must be smaller: script, arguments and environment have {sum(sizes.values()):,} "
+            "bytes in all, and Kubernetes takes 1 MiB; move data to files in the workdir",
+        )
+
+
+class SecretObjects:
+    """The few objects of a store that are keys of a Secret."""
+
+    def __init__(self, api: Api, id: TaskId) -> None:
+        self._api = api
+        self._id = id
+
+    def get(self, path: str) -> memoryview:
+        found = self._secret().get("data") or {}
+        if _key(path) not in found:
+            raise NotFound(f"{path} not found in Secret {self._id}")
+        return memoryview(base64.b64decode(found[_key(path)]))
+
+    def put(self, path: str, data: bytes) -> None:
+        self._change(lambda secret: _write(secret, path, data))
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        won = False
+
+        def write(secret: Object) -> None:
+            nonlocal won
+            before = (secret.get("data") or {}).get(_key(path))
+            won = before is None or base64.b64decode(before) == data
+            if before is None:
+                _write(secret, path, data)
+
+        self._change(write)
+        return won
+
+    def list(self, prefix: str) -> list[ObjectInfo]:
+        secret = self._secret()
+        names = secret.get("data") or {}
+        return sorted(
+            _info(secret, _path(key)) for key in names if _path(key).startswith(f"{prefix}/")
+        )
+
+    def head(self, path: str) -> ObjectInfo | None:
+        secret = self._secret()
+        return _info(secret, path) if _key(path) in (secret.get("data") or {}) else None
+
+    def delete(self, path: str) -> None:
+        self._change(lambda secret: (secret.get("data") or {}).pop(_key(path), None))
+
+    def _secret(self) -> Object:
+        try:
+            return self._api.get("Secret", str(self._id))
+        except NotFound as error:
+            raise NotFound(
+                f"Task {self._id} not found", hint="Run `sojourn list` to see all tasks."
+            ) from error
+
+    def _change(self, write: Callable[[Object], object]) -> None:
+        """Read, change and write; once more if somebody else was faster."""
+        for _ in range(_TRIES):
+            secret = self._secret()
+            before = json.dumps(secret, sort_keys=True)
+            write(secret)
+            if json.dumps(secret, sort_keys=True) == before:
+                return
+            try:
+                self._api.replace("Secret", secret)
+            except Conflict:
+                continue
+            return
+        raise Transient(f"Secret {self._id} kept changing", hint="Try again.")
+
+
+def _key(path: str) -> str:
+    return path.replace("/", "..")
+
+
+def _path(key: str) -> str:
+    return key.replace("..", "/")
+
+
+def _write(secret: Object, path: str, data: bytes) -> None:
+    secret.setdefault("data", {})
+    secret["data"] = secret["data"] or {}
+    secret["data"][_key(path)] = base64.b64encode(data).decode()
+    annotations = secret["metadata"].setdefault("annotations", {})
+    written = json.loads(annotations.get(_WRITTEN) or "{}")
+    written[_key(path)] = datetime.now(timezone.utc).isoformat()
+    annotations[_WRITTEN] = json.dumps(written, sort_keys=True)
+
+
+def _info(secret: Object, path: str) -> ObjectInfo:
+    written = json.loads(secret["metadata"].get("annotations", {}).get(_WRITTEN) or "{}")
+    made = secret["metadata"]["creationTimestamp"].replace("Z", "+00:00")
+    when = datetime.fromisoformat(written.get(_key(path), made))
+    return ObjectInfo(path, len(base64.b64decode(secret["data"][_key(path)])), when)

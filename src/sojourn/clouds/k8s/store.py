@@ -1,0 +1,67 @@
+"""The store of a task as laptops see it: what they say of it is in the Secret."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.k8s.secret import SecretObjects, in_secret
+from sojourn.storage import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sojourn.storage.store import Buffer, ObjectInfo, Store
+
+__all__ = ["TaskStore"]
+
+
+class TaskStore:
+    """A store whose smallest part is in the Secret. `opened` is called when the rest is needed."""
+
+    def __init__(self, secret: SecretObjects, opened: Callable[[], Store]) -> None:
+        self._secret = secret
+        self._opened = opened
+
+    def get(self, path: str) -> memoryview:
+        return self._secret.get(path) if in_secret(path) else self._opened().get(path)
+
+    def stream(self, path: str) -> Iterator[memoryview]:
+        return self._opened().stream(path)
+
+    def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+        return self._opened().get_ranges(path, ranges)
+
+    def put(self, path: str, data: Buffer) -> None:
+        if in_secret(path):
+            self._secret.put(path, bytes(data))
+        else:
+            self._opened().put(path, data)
+
+    def put_new(self, path: str, data: Buffer) -> bool:
+        if in_secret(path):
+            return self._secret.put_new(path, bytes(data))
+        return self._opened().put_new(path, data)
+
+    def keep(self, paths: Sequence[str]) -> None:
+        rest = [path for path in paths if not in_secret(path)]
+        if rest:
+            self._opened().keep(rest)
+
+    def copy(self, source: str, target: str) -> None:
+        self._opened().copy(source, target)
+
+    def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
+        if prefix == layout.CREATORS:
+            return self._secret.list(prefix)
+        return self._opened().list(prefix, after)
+
+    def head(self, path: str) -> ObjectInfo | None:
+        return self._secret.head(path) if in_secret(path) else self._opened().head(path)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if in_secret(path):
+                self._secret.delete(path)
+        rest = [path for path in paths if not in_secret(path)]
+        if rest:
+            self._opened().delete(rest)

@@ -1,0 +1,163 @@
+"""The way into a machine of this computer: a process beside the script's."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+import subprocess
+import termios
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sojourn.agent.environment import inherited, script_environment
+from sojourn.clouds.local.guests import add_guest
+from sojourn.clouds.local.process import Piped, Shown
+from sojourn.clouds.local.strays import environment
+from sojourn.core.errors import NotFound, SojournError, Transient
+from sojourn.storage.data import StoreData, load_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from sojourn.clouds.local.scaler import LocalScaler
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import RemoteProcess, Terminal
+    from sojourn.storage.store import Store
+
+__all__ = ["LocalReach"]
+
+_CONNECT_WITHIN = 10.0  # seconds
+_AT_ONCE = 1 << 16  # bytes
+# By a shell: its words and exit codes are known to all if a program cannot be run. And a terminal
+# that the leader of a session opens is its own from then on.
+_RUN = 'exec "$@"'
+_RUN_SHOWN = 'tty=$1; shift; exec <"$tty" >"$tty" 2>&1; exec "$@"'
+
+
+class LocalReach:
+    """Into one machine."""
+
+    def __init__(
+        self, scaler: LocalScaler, store: Callable[[], Store], machine: str, folder: Path
+    ) -> None:
+        self._scaler = scaler
+        self._store = store
+        self._machine = machine
+        self._folder = folder
+
+    def run(
+        self, ctx: Context, command: Sequence[str], terminal: Terminal | None = None
+    ) -> RemoteProcess:
+        agent = self._scaler.agent(self._machine)
+        if not (self._folder / "script").exists():
+            raise Transient(f"Machine {self._machine} is still being prepared")
+        variables = self._variables(ctx, agent)
+        process = self._start(variables, command, terminal)
+        try:
+            add_guest(self._folder, process.pid)
+            self._scaler.agent(self._machine)  # else nobody may be left to end it
+        except (OSError, SojournError) as error:
+            process.close()
+            raise self._gone() from error
+        return process
+
+    def connect(self, ctx: Context, port: int) -> LocalConnection:
+        self._scaler.agent(self._machine)
+        try:
+            opened = socket.create_connection(("127.0.0.1", port), _CONNECT_WITHIN)
+        except OSError as error:
+            raise Transient(
+                f"Could not connect to port {port} of machine {self._machine}: "
+                f"{error.strerror or error}",
+                hint="Check that the script listens on this port.",
+            ) from error
+        opened.settimeout(None)
+        return LocalConnection(opened)
+
+    def _variables(self, ctx: Context, agent: int) -> dict[str, str]:
+        store = self._store()
+        data = StoreData(lambda: store, near=True)
+        task = data.load(ctx)
+        for record in data.records(ctx, task.parallelism):
+            if record.machine == self._machine:
+                around = environment(agent)
+                return inherited(os.environ if around is None else around) | script_environment(
+                    load_environment(store),
+                    task,
+                    rank=record.rank,
+                    attempt=record.attempt,
+                    machine=self._machine,
+                )
+        raise self._gone()
+
+    def _gone(self) -> NotFound:
+        return NotFound(f"Machine {self._machine} no longer runs the script")
+
+    def _start(
+        self, variables: dict[str, str], command: Sequence[str], terminal: Terminal | None
+    ) -> Piped | Shown:
+        pipe = subprocess.PIPE
+        if terminal is None:
+            return Piped(self._popen(variables, [_RUN, "sh", *command], pipe, pipe))
+        ours, theirs = os.openpty()
+        try:
+            size = struct.pack("HHHH", terminal.rows, terminal.columns, 0, 0)
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
+            started = self._popen(
+                {**variables, "TERM": terminal.name},
+                [_RUN_SHOWN, "sh", os.ttyname(theirs), *command],
+                subprocess.DEVNULL,
+                theirs,
+            )
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        return Shown(started, ours)
+
+    def _popen(
+        self, variables: dict[str, str], words: Sequence[str], stdin: int, output: int
+    ) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                ["/bin/sh", "-c", *words],
+                cwd=self._folder / "workdir",
+                env=variables,
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            if not self._folder.exists():
+                raise self._gone() from error
+            raise SojournError(
+                f"Could not run a command on machine {self._machine}: {error.strerror or error}"
+            ) from error
+
+
+class LocalConnection:
+    """A connection within this computer."""
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._opened = opened
+
+    def read(self) -> bytes:
+        return self._opened.recv(_AT_ONCE)
+
+    def write(self, data: bytes) -> None:
+        self._opened.sendall(data)
+
+    def close_write(self) -> None:
+        with suppress(OSError):  # the other side has ended it
+            self._opened.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._opened.shutdown(socket.SHUT_RDWR)  # whoever reads just now gets to know
+        self._opened.close()

@@ -1,0 +1,85 @@
+"""The way into the machine of a rank, and why there may be none."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sojourn.core.activity import Doing
+from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.status import State
+from sojourn.engine.lifecycle import check_rank, require
+from sojourn.engine.observe import status
+
+if TYPE_CHECKING:
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.interfaces import Cloud, Reach, RemoteProcess
+    from sojourn.core.status import RankStatus
+
+__all__ = ["exchange", "reach"]
+
+
+def reach(ctx: Context, cloud: Cloud, id: TaskId, rank: int) -> Reach:
+    """Into the machine that runs the script of a rank just now."""
+    if not cloud.features.reach:
+        raise InvalidInput(
+            "id", f"the cloud {cloud.name} does not support running commands on machines"
+        )
+    require(ctx, cloud, id)
+    now = status(ctx, cloud, id)
+    if not now.ranks:
+        raise NotFound(
+            f"Task {id} has no machines: {now.reason}",
+            hint=f"Run `sojourn status {id}` for details.",
+        )
+    check_rank(rank, len(now.ranks))
+    found = now.ranks[rank]
+    who = f"Rank {rank} of {id}" if len(now.ranks) > 1 else f"Task {id}"
+    if found.state is not State.RUNNING:
+        raise _without_machine(str(id), who, found)
+    if found.activity and found.activity.doing is Doing.RESTORING:
+        raise Transient(
+            f"{who} is not running yet: {found.activity.text}",
+            hint=f"Run `sojourn status {id}` to see when it is.",
+        )
+    return cloud.reach(id, found.machine)
+
+
+def _without_machine(id: str, who: str, found: RankStatus) -> SojournError:
+    if found.state is State.STOPPED:
+        return NotFound(f"{who} is stopped", hint=f"Run `sojourn start {id}` to resume it.")
+    if found.state.ended:
+        return NotFound(
+            f"{who} has ended: {found.state}",
+            hint=f"Run `sojourn logs {id}` for its log, or `sojourn pull {id}` for its results.",
+        )
+    why = found.reason or str(found.state)
+    return Transient(
+        f"{who} has no machine now: {why}", hint=f"Run `sojourn status {id}` for details."
+    )
+
+
+def exchange(process: RemoteProcess, data: bytes) -> tuple[int, bytes, bytes]:
+    """Give a command its input, and wait for its end: its exit code, and what it printed.
+
+    Both at once: a command that prints before it has read all would wait for us, and we for it.
+    """
+
+    def feed() -> None:
+        with suppress(OSError):  # it does not want to read all of it
+            process.write(data)
+        with suppress(OSError):
+            process.close_input()
+
+    feeder = threading.Thread(target=feed, name="sojourn-input", daemon=True)
+    feeder.start()
+    printed: dict[int, list[bytes]] = {1: [], 2: []}
+    try:
+        for stream, piece in process.output():
+            printed[stream].append(piece)
+        return process.wait(), b"".join(printed[1]), b"".join(printed[2])
+    finally:
+        process.close()
+        feeder.join(1)
