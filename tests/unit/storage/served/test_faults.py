@@ -165,8 +165,7 @@ def test_a_small_call_does_not_wait_for_a_large_one(folder: Path) -> None:
     with ServedStore(lambda: Faulty(served(folder), wrote=slowly)) as store:
         store.put("a", b"x")
         uploads = [
-            threading.Thread(target=store.put, args=(f"big/{number}", LARGE))
-            for number in range(4)
+            threading.Thread(target=store.put, args=(f"big/{number}", LARGE)) for number in range(4)
         ]
         for upload in uploads:
             upload.start()
