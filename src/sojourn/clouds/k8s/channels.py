@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from websockets.client import ClientProtocol
+    from websockets.http11 import Response
 
     from sojourn.clouds.k8s.api import Api
 
@@ -30,7 +31,10 @@ _PING_EVERY = 20.0  # seconds; what is between may end a connection that seems i
 class Channels:
     """One websocket. One thread reads, any may send."""
 
-    def __init__(self, wire: Wire, protocol: ClientProtocol, server: str) -> None:
+    def __init__(
+        self, wire: Wire, protocol: ClientProtocol, server: str, early: Sequence[Any] = ()
+    ) -> None:
+        self._early = early  # what came together with the server's greeting
         self._wire = wire
         self._protocol = protocol
         self._server = server
@@ -66,10 +70,9 @@ class Channels:
     def messages(self) -> Iterator[tuple[int, bytes]]:
         """Channel and data of each message, until the server ends it; raises Transient."""
         try:
-            while data := self._wire.read():
+            yield from self._sorted(self._early)
+            while not self._closed.is_set() and (data := self._wire.read()):
                 yield from self._received(data)
-                if self._closed.is_set():
-                    return
         except OSError as error:
             if not self._closed.is_set():
                 raise unreachable(self._server, error) from error
@@ -77,11 +80,17 @@ class Channels:
             raise unreachable(self._server, ConnectionResetError("the connection was lost"))
 
     def _received(self, data: bytes) -> list[tuple[int, bytes]]:
-        from websockets.frames import Frame, Opcode
-
         with self._lock:
             self._protocol.receive_data(data)
             events = self._protocol.events_received()
+        found = self._sorted(events)
+        # Answers to pings. Not if somebody sends just now: they may wait for us to read.
+        self._wire.write_if_free(self._pending)
+        return found
+
+    def _sorted(self, events: Sequence[Any]) -> list[tuple[int, bytes]]:
+        from websockets.frames import Frame, Opcode
+
         found: list[tuple[int, bytes]] = []
         for event in events:
             if not isinstance(event, Frame):
@@ -95,8 +104,6 @@ class Channels:
                     self._parts = []
                     if message:
                         found.append((message[0], message[1:]))
-        # Answers to pings. Not if somebody sends just now: they may wait for us to read.
-        self._wire.write_if_free(self._pending)
         return found
 
     def _pending(self) -> bytes:
@@ -157,14 +164,15 @@ def _try(
         raise unreachable(server, error) from error
     try:
         protocol = _protocol(f"ws{server.removeprefix('http')}{path}?{urlencode(query)}", offered)
-        code, body = _greet(wire, protocol, api.credentials.headers(renew=renew))
-        if code == 101:
+        answer, early = _greet(wire, protocol, api.credentials.headers(renew=renew))
+        if answer.status_code == 101:
             wire.patient()
-            return Channels(wire, protocol, server)
+            return Channels(wire, protocol, server, early)
         wire.close()
-        if code == 401 and api.credentials.can_renew and not renew:
+        if answer.status_code == 401 and api.credentials.can_renew and not renew:
             return None
-        raise refusal(what, code, body, api.namespace)
+        told = _told(bytes(answer.body or b""))
+        raise refusal(what, answer.status_code, told, api.namespace)
     except OSError as error:
         wire.close()
         raise unreachable(server, error) from error
@@ -196,10 +204,8 @@ def _protocol(url: str, offered: Sequence[str]) -> ClientProtocol:
 
 def _greet(
     wire: Wire, protocol: ClientProtocol, headers: dict[str, str]
-) -> tuple[int, dict[str, Any]]:
-    """The status of the answer, and what a refusal says."""
-    from websockets.http11 import Response
-
+) -> tuple[Response, list[Any]]:
+    """The answer, and what came right behind it."""
     request = protocol.connect()
     for name, value in headers.items():
         request.headers[name] = value
@@ -211,12 +217,12 @@ def _greet(
             protocol.receive_data(data)
         else:
             protocol.receive_eof()
-        answers = [item for item in protocol.events_received() if isinstance(item, Response)]
-        if answers:
-            code = answers[0].status_code
-            if code == 101 and protocol.handshake_exc:
+        events: list[Any] = list(protocol.events_received())
+        if events:
+            answer, *early = events
+            if answer.status_code == 101 and protocol.handshake_exc:
                 raise Transient(f"The API server answered strangely: {protocol.handshake_exc}")
-            return code, _told(bytes(answers[0].body or b""))
+            return answer, early
         if not data:
             raise ConnectionResetError("the server ended the connection")
 
