@@ -7,11 +7,13 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TypeVar
 
 import click
 import pytest
 
+import sojourn.clouds
 from sojourn.agent.config import Config
 from sojourn.cli import cli
 from sojourn.core.errors import SojournError
@@ -89,6 +91,18 @@ def test_every_field_of_a_task(name: str) -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(Storage)])
 def test_every_field_of_a_storage(name: str) -> None:
     assert f"\n| `storage.{name}` |" in section("## Arguments of a task")
+
+
+def clouds() -> list[str]:
+    """All that there are, also those that nobody can choose yet."""
+    return sorted(module.name for module in iter_modules(sojourn.clouds.__path__) if module.ispkg)
+
+
+@pytest.mark.parametrize("cloud", clouds())
+def test_every_option_of_a_cloud_and_no_other(cloud: str) -> None:
+    text = section("### Options of a cloud")
+    rows = re.findall(rf"^\| `{cloud}` \| `(\w+)` \| (.*) \|$", text, re.MULTILINE)
+    assert tuple(rows) == sojourn.clouds.about(cloud).options
 
 
 @pytest.mark.parametrize("kind", ours(Event))

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tests.kube import cluster, layout, places
+from tests.kube import cluster, layout, prerequisites
 from tests.kube.node_files import EVICTION
 
 
@@ -16,22 +16,23 @@ def main() -> int:
     start = time.monotonic()
 
     def say(text: str) -> None:
-        print(f"{time.monotonic() - start:6.1f}s  {text}", file=sys.stderr, flush=True)  # noqa: T201
+        sys.stderr.write(f"{time.monotonic() - start:6.1f}s  {text}\n")
+        sys.stderr.flush()
 
     try:
-        with cluster.locked():
-            _carry_out(arguments, say)
-    except (RuntimeError, ValueError) as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        _carry_out(arguments, say)
+    except (OSError, RuntimeError, ValueError) as error:
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 
 
-def _carry_out(arguments: argparse.Namespace, say: cluster.Say) -> None:
+def _carry_out(arguments: argparse.Namespace, say: prerequisites.Say) -> None:
     if arguments.command == "build":
-        cluster.build(say)
+        prerequisites.build(say)
     elif arguments.command == "up":
         cluster.up(say)
+        cluster.keep()
     elif arguments.command == "down":
         cluster.down(say)
     elif arguments.command == "kill-node":
@@ -41,7 +42,7 @@ def _carry_out(arguments: argparse.Namespace, say: cluster.Say) -> None:
         cluster.revive_node(layout.node(arguments.name), {**EVICTION, **changed})
     say("Done")
     if arguments.command in ("up", "env"):
-        print(f"export KUBECONFIG={places.kubeconfig()}")  # noqa: T201
+        sys.stdout.write(f"export KUBECONFIG={layout.KUBECONFIG}\n")
 
 
 def _parser() -> argparse.ArgumentParser:

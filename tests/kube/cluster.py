@@ -2,86 +2,68 @@
 
 from __future__ import annotations
 
-import fcntl
 import http.client
 import os
 import shutil
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tests.kube import (
-    binaries,
     certificates,
     control_plane,
     groups,
-    images,
+    layout,
     network,
     node_files,
     nodes,
-    packages,
     places,
+    prerequisites,
     processes,
     provisioner,
 )
 from tests.kube.api import Api, ApiError
 from tests.kube.layout import NODES, Node
+from tests.kube.prerequisites import Say
 from tests.support.waiting import patience
 
-__all__ = ["build", "down", "kill_node", "locked", "revive_node", "unavailable", "up"]
+__all__ = ["down", "keep", "kept", "kill_node", "revive_node", "up"]
 
-Say = Callable[[str], None]
 _READY_WITHIN = 120.0
-
-
-def build(say: Say) -> None:
-    """All that a cluster starts from; what was built before is not built again."""
-    say("Installing missing programs")
-    packages.install()
-    say("Building Kubernetes (10 minutes or more, the first time)")
-    binaries.build()
-    say("Building images")
-    images.build()
-
-
-def unavailable() -> str | None:
-    """Why no cluster can be started here, and what to do about it."""
-    if not sys.platform.startswith("linux"):
-        return "a Kubernetes cluster needs Linux; set SOJOURN_TEST_KUBECONFIG to use another one"
-    if os.geteuid() != 0:
-        return "a Kubernetes cluster needs root: run with sudo, or set SOJOURN_TEST_KUBECONFIG"
-    if not binaries.built() or not images.built():
-        return "Kubernetes is not built: run `make kube`, or set SOJOURN_TEST_KUBECONFIG"
-    if packages.missing():
-        return f"programs are missing: apt-get install {' '.join(packages.missing())}"
-    return None
+_KEPT = layout.STATE / "kept"
+_LOST = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+_DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 def up(say: Say) -> Api:
     """Start what does not run yet, and return when pods can run."""
     _check_root()
-    build(say)
-    if places.state().exists() and not all(map(processes.alive, control_plane.NAMES)):
+    prerequisites.build(say)
+    with _locked():
+        return _up(say)
+
+
+def _up(say: Say) -> Api:
+    if layout.STATE.exists() and not all(map(processes.alive, control_plane.NAMES)):
         say("Cleaning up after an earlier run")
-        down(say)
+        _down(say)
     say("Starting the control plane")
-    if not places.kubeconfig().exists():
-        certificates.create(places.kubeconfig().parent)
+    if not layout.KUBECONFIG.exists():
+        certificates.create(layout.KUBECONFIG.parent)
     network.create()
     control_plane.start_api()
-    api = Api(places.kubeconfig())
+    api = Api(layout.KUBECONFIG)
     _wait("the API server", lambda: api.text("/readyz") == "ok")
     control_plane.start_controllers()
     _create_defaults(api)
     say("Starting nodes")
+    before = {node: _last_heard(api, node) for node in NODES}
     for node in NODES:
         nodes.start(node)
     for node in NODES:
         say(f"Waiting for node {node.name}")
-        wait_until_ready(api, node)
+        _wait_for_node(api, node, before[node])
     _wait("service accounts", lambda: api.exists(_DEFAULT_ACCOUNT))
     return api
 
@@ -89,56 +71,80 @@ def up(say: Say) -> Api:
 def down(say: Say) -> None:
     """Stop and remove all, of a cluster that runs as of one that crashed."""
     _check_root()
+    with _locked():
+        _down(say)
+
+
+def _down(say: Say) -> None:
     for node in NODES:
         say(f"Stopping node {node.name}")
         nodes.kill(node)
     say("Stopping the control plane")
-    for name in reversed(control_plane.NAMES):
-        processes.stop(name)
+    processes.stop_all()
     network.remove()
-    shutil.rmtree(places.state(), ignore_errors=True)
+    shutil.rmtree(layout.STATE, ignore_errors=True)
     left = [str(path) for node in NODES for path in groups.found(node.group)]
-    left += [str(places.state())] if places.state().exists() else []
+    left += [str(layout.STATE)] if layout.STATE.exists() else []
     if left:
         raise RuntimeError(f"Could not remove {', '.join(left)}")
+
+
+def keep() -> None:
+    """Let it run when the tests that use it end."""
+    _KEPT.touch()
+
+
+def kept() -> bool:
+    return _KEPT.exists()
 
 
 def kill_node(node: Node) -> None:
     """As a machine that loses its power."""
     _check_root()
-    nodes.kill(node)
+    with _locked():
+        nodes.kill(node)
 
 
 def revive_node(node: Node, eviction: Mapping[str, str] = node_files.EVICTION) -> None:
     """With the disk that it had; returns when it is ready again."""
     _check_root()
-    api = Api(places.kubeconfig())
-    nodes.start(node, eviction)
-    wait_until_ready(api, node)
+    with _locked():
+        api = Api(layout.KUBECONFIG)
+        before = _last_heard(api, node)
+        nodes.start(node, eviction)
+        _wait_for_node(api, node, before)
 
 
-def wait_until_ready(api: Api, node: Node) -> None:
+def _wait_for_node(api: Api, node: Node, before: str | None) -> None:
     """Nothing keeps pods from it any more, either."""
-    path = f"/api/v1/nodes/{node.name}"
 
     def ready() -> bool:
-        found = api.get(path)
-        conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}
-        return conditions.get("Ready") == "True" and not found["spec"].get("taints")
+        condition = _ready(api, node)
+        taints = api.get(f"/api/v1/nodes/{node.name}")["spec"].get("taints", [])
+        missed = _LOST & {taint["key"] for taint in taints}
+        fresh = condition.get("lastHeartbeatTime") != before
+        return condition.get("status") == "True" and fresh and not missed
 
     _wait(f"node {node.name}", ready)
 
 
-@contextmanager
-def locked() -> Iterator[None]:
+def _last_heard(api: Api, node: Node) -> str | None:
+    """When, of a node that does not run: until it is missed, it looks ready."""
+    return None if nodes.runs(node) else _ready(api, node).get("lastHeartbeatTime")
+
+
+def _ready(api: Api, node: Node) -> dict[str, str]:
+    """What the node last said of itself, if anything."""
+    for found in api.get("/api/v1/nodes")["items"]:
+        if found["metadata"]["name"] == node.name:
+            conditions: list[dict[str, str]] = found["status"].get("conditions", [])
+            return next((each for each in conditions if each["type"] == "Ready"), {})
+    return {}
+
+
+def _locked() -> AbstractContextManager[None]:
     """One command at a time."""
-    places.cache().mkdir(parents=True, exist_ok=True)
-    with Path(places.cache() / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-_DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
+    return places.locked(layout.STATE.name)
 
 
 def _check_root() -> None:
@@ -170,7 +176,7 @@ def _wait(what: str, happened: Callable[[], bool]) -> None:
                 return
         except (ApiError, OSError, http.client.HTTPException) as error:
             reason = str(error)
-        logs = places.state() / "logs"
+        logs = layout.STATE / "logs"
         if ended := control_plane.ended():
             raise RuntimeError(f"{', '.join(ended)} ended. See the logs in {logs}")
         if time.monotonic() > start + patience(_READY_WITHIN):

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import socket
+import ssl
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,55 +38,55 @@ def run(api: Api, pod: str, command: Sequence[str], stdin: bytes = b"", timeout:
     with (
         socket.create_connection((host, port), timeout=timeout) as plain,
         api.tls.wrap_socket(plain, server_hostname=host) as tls,
-        tls.makefile("rwb") as stream,
+        tls.makefile("rb") as answers,
     ):
-        _upgrade(stream, f"{pod}/exec?{urlencode(query)}", f"{host}:{port}", api.headers)
+        _upgrade(tls, answers, f"{pod}/exec?{urlencode(query)}", f"{host}:{port}", api.headers)
         for start in range(0, len(stdin), 1 << 16):
-            _send(stream, bytes([_STDIN]) + stdin[start : start + (1 << 16)])
-        _send(stream, bytes([_CLOSE, _STDIN]))
+            _send(tls, bytes([_STDIN]) + stdin[start : start + (1 << 16)])
+        _send(tls, bytes([_CLOSE, _STDIN]))
         received = {_STDOUT: b"", _STDERR: b"", _STATUS: b""}
-        while (message := _receive(stream)) is not None:
+        while (message := _receive(answers)) is not None:
             if message:
                 received[message[0]] += message[1:]
     return Ran(_code(received[_STATUS]), received[_STDOUT].decode(), received[_STDERR].decode())
 
 
-def _upgrade(stream: BinaryIO, target: str, host: str, headers: dict[str, str]) -> None:
+def _upgrade(
+    tls: ssl.SSLSocket, answers: BinaryIO, target: str, host: str, headers: dict[str, str]
+) -> None:
     lines = [f"GET {target} HTTP/1.1", f"Host: {host}", "Connection: Upgrade"]
     lines += ["Upgrade: websocket", "Sec-WebSocket-Version: 13"]
     lines += [f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}"]
     lines += [f"Sec-WebSocket-Protocol: {_PROTOCOL}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    stream.write("\r\n".join([*lines, "", ""]).encode())
-    stream.flush()
-    status = int(stream.readline().split()[1])
+    tls.sendall("\r\n".join([*lines, "", ""]).encode())
+    status = int(answers.readline().split()[1])
     length = 0
-    while line := stream.readline().strip().lower():
+    while line := answers.readline().strip().lower():
         if line.startswith(b"content-length:"):
             length = int(line.split(b":")[1])
     if status != 101:
-        raise ApiError(status, stream.read(length))
+        raise ApiError(status, answers.read(length))
 
 
-def _send(stream: BinaryIO, data: bytes) -> None:
+def _send(tls: ssl.SSLSocket, data: bytes) -> None:
     """A client has to mask what it sends; zeros are a mask, too."""
     if len(data) < 126:
         size = struct.pack("!B", 0x80 | len(data))
     else:
         size = struct.pack("!BQ", 0x80 | 127, len(data))
-    stream.write(bytes([0x80 | _BINARY]) + size + bytes(4) + data)
-    stream.flush()
+    tls.sendall(bytes([0x80 | _BINARY]) + size + bytes(4) + data)
 
 
-def _receive(stream: BinaryIO) -> bytes | None:
+def _receive(answers: BinaryIO) -> bytes | None:
     """A message, or None at the end."""
-    head = stream.read(2)
+    head = answers.read(2)
     if len(head) < 2 or head[0] & 0xF == _CLOSED:
         return None
     length = head[1] & 0x7F
     if length >= 126:
-        length = int.from_bytes(stream.read(2 if length == 126 else 8), "big")
-    data = stream.read(length)
+        length = int.from_bytes(answers.read(2 if length == 126 else 8), "big")
+    data = answers.read(length)
     return data if head[0] & 0xF in (0, 1, _BINARY) else b""
 
 

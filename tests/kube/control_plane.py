@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.kube import binaries, layout, places, processes
+from tests.kube import binaries, layout, processes
 
 __all__ = ["NAMES", "ended", "start_api", "start_controllers"]
 
@@ -38,7 +38,7 @@ def ended() -> list[str]:
 
 def _start(name: str) -> None:
     if not processes.alive(name):
-        options = _options(places.state() / "pki")[name]
+        options = _options(layout.STATE / "pki")[name]
         given = [f"--{option}={value}" for option, value in options.items()]
         processes.start(name, [binaries.hyperkube(), name, *given])
 
@@ -47,7 +47,7 @@ def _options(pki: Path) -> dict[str, dict[str, str | Path]]:
     return {
         "etcd": {
             "name": "etcd",
-            "data-dir": places.state() / "etcd",
+            "data-dir": layout.STATE / "etcd",
             "listen-client-urls": layout.ETCD,
             "advertise-client-urls": layout.ETCD,
             "listen-peer-urls": layout.ETCD_PEER,
@@ -103,4 +103,5 @@ def _client(kubeconfig: Path) -> dict[str, str | Path]:
         "authorization-kubeconfig": kubeconfig,
         "bind-address": "127.0.0.1",
         "leader-elect": "false",
+        "secure-port": "0",  # nobody asks them, and ports are few
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.kube.layout import BRIDGE, GATEWAY, Node
 
-__all__ = ["connect", "create", "remove"]
+__all__ = ["connect", "create", "disconnect", "remove"]
 
 
 def create() -> None:
@@ -19,17 +19,27 @@ def create() -> None:
 
 def connect(node: Node, pid: int) -> None:
     """Put a network card into the namespace of this process, which sets its address itself."""
-    if _exists(node.link):
-        _ip("link", "delete", node.link)
     _ip("link", "add", node.link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
     _ip("link", "set", node.link, "master", BRIDGE, "up")
     _ip("route", "replace", node.pods, "via", node.address)
 
 
+def disconnect(node: Node) -> None:
+    """Without a wait for the kernel, which clears up after a namespace when it has time."""
+    _delete(node.link)
+
+
 def remove() -> None:
-    """Its routes go with it; the cards of nodes go with the nodes."""
-    if _exists(BRIDGE):
-        _ip("link", "delete", BRIDGE)
+    """Its routes go with it."""
+    _delete(BRIDGE)
+
+
+def _delete(link: str) -> None:
+    try:
+        _ip("link", "delete", link)
+    except RuntimeError:
+        if _exists(link):
+            raise
 
 
 def _exists(link: str) -> bool:

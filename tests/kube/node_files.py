@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.kube import images, packages, places
+from tests.kube import images, layout, packages
 from tests.kube.layout import GATEWAY, POD_NETWORK, Node
 
 __all__ = ["EVICTION", "SETTINGS", "SHARED", "VOLUMES", "write"]
@@ -37,7 +37,7 @@ def write(node: Node, store: Path, eviction: Mapping[str, str]) -> None:
     if not (node.disk / "run").is_symlink():
         (node.disk / "run").symlink_to("/run")
     settings = node.disk / SETTINGS.relative_to("/var")
-    pki = places.state() / "pki"
+    pki = layout.STATE / "pki"
     for name, target in _certificates(node).items():
         shutil.copy(pki / name, settings / target)
     (settings / "containerd.toml").write_text(_containerd())

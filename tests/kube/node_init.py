@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tests.kube.layout import GATEWAY, NODES, Node, node
 from tests.kube.node_files import SETTINGS, SHARED
+from tests.kube.processes import MARK
 from tests.simcloud.machines import kernel
 
 _HYPERKUBE = "/run/hyperkube"
@@ -101,7 +102,12 @@ def _supervise(programs: dict[str, list[str]]) -> None:
 
 
 def _start(name: str, command: list[str]) -> int:
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": "/var/tmp", "HOME": "/root"}
+    environment = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "TMPDIR": "/var/tmp",
+        "HOME": "/root",
+        MARK: os.environ[MARK],
+    }
     with Path("/var/log", f"{name}.log").open("ab") as output:
         process = subprocess.Popen(
             command, env=environment, cwd="/", stdout=output, stderr=subprocess.STDOUT

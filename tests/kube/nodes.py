@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tests.kube import binaries, groups, image_store, network, node_files, places, processes
+from tests.kube import binaries, groups, image_store, layout, network, node_files, processes
 from tests.kube.layout import Node
 
 __all__ = ["init_of", "kill", "runs", "start"]
@@ -26,7 +26,7 @@ def start(node: Node, eviction: Mapping[str, str] = node_files.EVICTION) -> None
         return
     kill(node)  # what is left of a start that failed
     node_files.write(node, image_store.ready(), eviction)
-    shared = places.state() / "shared"
+    shared = layout.STATE / "shared"
     shared.mkdir(exist_ok=True)
     groups.create(node.group)
     init = [sys.executable, "-m", "tests.kube.node_init", node.name]
@@ -52,6 +52,7 @@ def kill(node: Node) -> None:
     while init is not None and runs(node) and time.monotonic() < give_up:
         time.sleep(0.02)
     processes.stop(_process(node))
+    network.disconnect(node)
     groups.remove(node.group)
 
 

@@ -1,7 +1,8 @@
-"""Where things are: what is built once and kept, and the one folder of the cluster that runs."""
+"""What is built once and kept, for all clusters and clones of this computer."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["SOURCES", "building", "cache", "digest", "kubeconfig", "state"]
+__all__ = ["SOURCES", "building", "cache", "digest", "lock_file", "locked"]
 
 SOURCES = Path(__file__).parent
 
@@ -21,13 +22,18 @@ def cache() -> Path:
     return Path(home) / "sojourn-tests" / "kube"
 
 
-def state() -> Path:
-    """All of a running cluster; there is one on a computer, as its network has fixed names."""
-    return cache() / "run"
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One at a time, of all processes."""
+    with lock_file(name).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
-def kubeconfig() -> Path:
-    return state() / "pki" / "admin.kubeconfig"
+def lock_file(name: str) -> Path:
+    folder = cache() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
 
 
 def digest(parts: Iterable[bytes]) -> str:

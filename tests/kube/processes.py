@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.kube import places
+from tests.kube import layout, places
+from tests.support.processes import marked
 
-__all__ = ["alive", "log", "pid_of", "recorded", "start", "stop"]
+__all__ = ["MARK", "alive", "log", "pid_of", "recorded", "start", "stop", "stop_all"]
 
+MARK = "SOJOURN_TEST_KUBE_STATE"  # in the environment of all of them: the folder of their cluster
 _GONE_WITHIN = 20.0
 
 
@@ -29,6 +31,7 @@ def start(name: str, command: Sequence[str | Path]) -> int:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            env={**os.environ, MARK: str(layout.STATE)},
             cwd=places.SOURCES.parents[1],
         )
     process.returncode = 0  # nobody here waits for it
@@ -71,12 +74,21 @@ def recorded() -> list[str]:
     return sorted(path.stem for path in _record("any").parent.glob("*.json"))
 
 
+def stop_all() -> None:
+    """Also those that could not be noted, as the command that started them crashed."""
+    for name in recorded():
+        stop(name)
+    for pid in marked(str(layout.STATE), MARK):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def log(name: str) -> Path:
-    return places.state() / "logs" / f"{name}.log"
+    return layout.STATE / "logs" / f"{name}.log"
 
 
 def _record(name: str) -> Path:
-    return places.state() / "processes" / f"{name}.json"
+    return layout.STATE / "processes" / f"{name}.json"
 
 
 def _started(pid: int) -> str | None:

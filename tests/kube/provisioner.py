@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.kube import layout, node_files, places
+from tests.kube import layout, node_files
 from tests.kube.api import Api, ApiError
 
 __all__ = ["CLASSES", "main"]
@@ -44,14 +44,15 @@ CLASSES = (_class("node", "WaitForFirstConsumer", "true"), _class("shared", "Imm
 
 def main() -> None:
     """Look at all claims and volumes, again and again; what fails now is tried again."""
-    api = Api(places.kubeconfig())
+    api = Api(layout.KUBECONFIG)
     told: set[str] = set()
     while True:
         try:
             _create_volumes(api, told)
             _remove_volumes(api)
         except (ApiError, OSError, http.client.HTTPException) as error:
-            print(error, file=sys.stderr, flush=True)  # noqa: T201
+            sys.stderr.write(f"{error}\n")
+            sys.stderr.flush()
             time.sleep(1)
         time.sleep(_INTERVAL)
 
@@ -110,7 +111,7 @@ def _on_all(name: str) -> dict[str, Any]:
 
 def _folder(name: str, node: str | None) -> Path:
     """Where it is on this computer."""
-    return (layout.node(node).disk / "volumes" if node else places.state() / "shared") / name
+    return (layout.node(node).disk / "volumes" if node else layout.STATE / "shared") / name
 
 
 def _refuse(api: Api, claim: dict[str, Any]) -> None:
@@ -140,7 +141,9 @@ def _remove_volumes(api: Api) -> None:
         ours = metadata.get("annotations", {}).get(_MADE_BY) == _NAME
         released = volume["status"]["phase"] in ("Released", "Failed")
         if ours and released and spec["persistentVolumeReclaimPolicy"] == "Delete":
-            shutil.rmtree(_folder(metadata["name"], _node_of(spec)), ignore_errors=True)
+            folder = _folder(metadata["name"], _node_of(spec))
+            with suppress(FileNotFoundError):
+                shutil.rmtree(folder)  # fails while a pod that ends still writes
             api.delete(f"{_VOLUMES}/{metadata['name']}")
 
 

@@ -14,6 +14,8 @@ _FULL = {
     "script": f'"{_SCRIPT}"',
     "environment": '{ A = "a", B = "b" }',
     "tags": '{ a = "b" }',
+    "mounts": '{ "/a" = "b" }',
+    "options": '{ a = "b" }',
     "storage": '{ workdir = "work", output = "one", exclude = ["*.tmp"] }',
 }
 _BARE = {"cloud": '"local"', "script": '"#!/bin/sh"'}
@@ -74,6 +76,10 @@ _CHANGES = [
     _replaces("timeout", "60"),
     _replaces("tags", '{ a = "c" }'),
     _replaces("tags", ""),
+    _replaces("mounts", '{ "/a" = "c" }'),
+    _replaces("mounts", ""),
+    _replaces("options", '{ a = "c" }'),
+    _replaces("options", ""),
     _replaces("name", '"hello"'),
     _replaces("storage", '{ workdir = "work" }', _BARE),
     _replaces("storage", ""),
@@ -92,6 +98,7 @@ _CHANGES = [
     Change(_FULL, {"timeout": '"86400"', "parallelism": "1.0", "spot": '"-1"'}, _NOTHING),
     Change(_FULL, {"region": "null", "machine": '"m"', "name": "null"}, _NOTHING),
     Change(_FULL, {"name": '""'}, _IN_PLACE),
+    Change(_BARE, {"mounts": "{}", "options": "{}"}, _IN_PLACE),
     Change(_BARE, {"tags": "{}", "environment": "{}", "storage": "{}"}, _IN_PLACE),
     Change(_BARE, {"storage": '{ output = "results" }'}, _IN_PLACE),
     Change(_FULL, {"timeouts": '{ create = "1m" }'}, _IN_PLACE),

@@ -44,6 +44,8 @@ resource "iterative_task" "late" {
   name        = terraform_data.text.output
   environment = { TEXT = terraform_data.text.output }
   tags        = { text = terraform_data.text.output }
+  mounts      = { "/data" = "claim:${terraform_data.text.output}" }
+  options     = { pod = yamlencode({ spec = { a = terraform_data.text.output } }) }
   storage {
     workdir = terraform_data.workdir.output
     exclude = ["*.tmp", "*.${terraform_data.text.output}"]
@@ -222,7 +224,7 @@ _ODD_VALUES = {
         f"{name} = null"
         for name in (
             *("region", "machine", "disk_size", "spot", "image", "permission_set", "parallelism"),
-            *("environment", "timeout", "tags", "name"),
+            *("environment", "timeout", "tags", "mounts", "options", "name"),
         )
     ),
     "null_storage": """storage {
@@ -233,8 +235,10 @@ _ODD_VALUES = {
       container_opts = null
     }
     timeouts { create = null }""",
-    "null_elements": "environment = { NOT_SET = null }\n tags = { a = null }",
-    "empty": 'environment = {}\n tags = {}\n name = ""\n storage {}\n timeouts {}',
+    "null_elements": "environment = { NOT_SET = null }\n"
+    + "\n".join(f"{name} = {{ a = null }}" for name in ("tags", "mounts", "options")),
+    "empty": "environment = {}\n tags = {}\n mounts = {}\n options = {}\n"
+    'name = ""\n storage {}\n timeouts {}',
 }
 
 

@@ -37,7 +37,8 @@ def _changed(change: dict[str, Any]) -> list[str]:
 
 
 def test_a_task_of_the_command_line_is_imported_and_led_on(project: Project) -> None:
-    own = _create(project, "--env", "A=secret", "--tag", "a=b", "--spot", "0.1")
+    maps = ("--env", "A=secret", "--tag", "a=b", "--mount", "/a=b", "--option", "c=d")
+    own = _create(project, *maps, "--spot", "0.1")
     project.write(
         """
 resource "iterative_task" "example" {
@@ -45,6 +46,8 @@ resource "iterative_task" "example" {
   script      = file("train.sh")
   environment = { A = "secret" }
   tags        = { a = "b" }
+  mounts      = { "/a" = "b" }
+  options     = { c = "d" }
   spot        = 0.1
 }
 """
@@ -63,6 +66,8 @@ resource "iterative_task" "example" {
   script      = file("train.sh")
   environment = { A = "another" }
   tags        = { a = "b" }
+  mounts      = { "/a" = "b" }
+  options     = { c = "d" }
   spot        = 0.1
 }
 """
@@ -217,7 +222,7 @@ def test_data_sources_show_tasks_that_others_lead(project: Project) -> None:
         *("--name", "still running", "--workdir", "go", "--exclude", "*.tmp", "--env", "A=secret"),
         script="#!/bin/sh\necho hello\nexec sleep 600\n",
     )
-    finished = _create(project, "--parallelism", "2")
+    finished = _create(project, "--parallelism", "2", "--mount", "/a=b", "--option", "c=d")
     project.write(
         f"""
 data "iterative_task" "id" {{ id = "{running}" }}
@@ -254,6 +259,7 @@ output "name" {{ value = data.iterative_task.name.id }}
     ended = found["data.iterative_task.short"]
     assert (ended["id"], ended["parallelism"], ended["output"]) == (finished, 2, "")
     assert ended["script"] == _SCRIPT
+    assert (ended["tags"], ended["mounts"], ended["options"]) == (None, {"/a": "b"}, {"c": "d"})
     assert found["data.iterative_task.name"]["id"] == running
     made = found["iterative_task.example"]
     assert made["logs"][0].endswith(" running")

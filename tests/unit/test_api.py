@@ -130,6 +130,15 @@ def test_keyword_arguments_change_a_task() -> None:
     assert shown == ["ab"]
 
 
+def test_mounts_and_options_are_kept_with_the_task(project: Path) -> None:
+    mounts, options = {"/data": "claim:datasets:ro"}, {"pod": "spec: {}"}
+    handle = sojourn.create("train.sh", mounts=mounts, options=options)
+    try:
+        assert (handle.task().mounts, handle.task().options) == (mounts, options)
+    finally:
+        handle.delete()
+
+
 def test_a_mistyped_keyword_is_refused_before_anything_is_made(project: Path) -> None:
     mistyped: dict[str, Any] = {"wrokdir": "."}
     with pytest.raises(InvalidInput, match=r"wrokdir: unknown field; did you mean workdir\?"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import queue
+import re
 import shlex
 import threading
 import time
@@ -26,11 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["Neighbour", "NeighbourScript"]
 
 _PIPES = ("control", "status", "output")
+_READY = "ready"  # a pipe, too: it is there when all others are
+_WORDS = ("started", "cannot", "alive", "ended")
 _OURS = 2  # processes there that are not the script's
 _KILLED_WITHIN = 10.0  # seconds
 _STARTED_WITHIN = 60.0
+_ASK_EVERY = 1.0
 _LOOK_EVERY = 0.05
 _LONGEST_LINE = 200
+_UNHEARD = 1000  # words; a script that floods the pipe has to wait
+_LONGEST_INTERPRETER = 255  # bytes of a first line that Linux looks at
+# Variables that shells do not let be set, or take for their own.
+_SHELLS_OWN = re.compile(
+    r"BASH.*|DIRSTACK|EPOCH(SECONDS|REALTIME)|EUID|FUNCNAME|GROUPS|HISTCMD|IFS|LINENO|OLDPWD|OPTIND"
+    r"|PPID|PWD|S?RANDOM|SECONDS|SHELLOPTS|UID|_"
+)
 # A container that is gone without a word was killed: for lack of memory, if not with all the pod.
 _PRESUMED_DEAD = 3.0
 _KILLED = 137
@@ -42,11 +53,12 @@ class Neighbour:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._run = folder / "run"
-        self._messages: queue.Queue[list[str]] = queue.Queue()
+        self._messages: queue.Queue[list[str]] = queue.Queue(_UNHEARD)
         self._here = threading.Event()
         self._owner = (os.geteuid(), os.getegid())
         self._control = -1
         self._output = -1
+        self.used = False  # it runs one script and no other
 
     def prepare(self) -> None:
         """Make the pipes; the other side waits for them."""
@@ -58,7 +70,7 @@ class Neighbour:
         self._output = os.open(self._run / "output", flags)
         status = os.open(self._run / "status", flags)
         aside("neighbour", lambda: self._listen(status))
-        _make_pipe(self._run / "ready")
+        _make_pipe(self._run / _READY)
 
     def wait(self, seconds: float) -> bool:
         """Whether the other container is there, after this long at most."""
@@ -70,7 +82,7 @@ class Neighbour:
 
     def say(self, word: str) -> None:
         with suppress(OSError):
-            os.write(self._control, f"{word}\n".encode())
+            os.write(self._control, f"{word}\n".encode("utf-8", "surrogateescape"))
 
     def start(
         self,
@@ -81,26 +93,38 @@ class Neighbour:
         wake: Callable[[], None],
     ) -> NeighbourScript:
         """Run a script there, once."""
+        if self.used:
+            raise Transient("The container of the script has run it already")
+        self.used = True
+        self._hide_pipes()
         _give(self._folder, workdir, self._owner)
         file.chmod(0o755)
-        lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-        self._write("environment", "\n".join(lines) + "\n")
-        self._write("arguments", f"exec {shlex.join([str(file), *arguments])}\n")
+        self._write("begin", _beginning(file, workdir, environment, arguments))
         os.set_blocking(self._output, True)
         script = NeighbourScript(self, self._output, self._messages, wake)
-        first = file.read_bytes().partition(b"\n")[0].decode("utf-8", "replace")
-        interpreter = first.removeprefix("#!").strip().split(" ")[0]
-        self.say(f"start {interpreter}" if interpreter.startswith("/") else "start")
+        interpreter = _interpreter(file)
+        self.say(f"start {interpreter}" if interpreter else "start")
         script.begin(file)
         return script
 
+    def _hide_pipes(self) -> None:
+        """Both sides have them open: the script must neither find nor remove them."""
+        for name in (*_PIPES, _READY):
+            (self._run / name).unlink(missing_ok=True)
+
     def _write(self, name: str, text: str) -> None:
-        """For the script's user to read and for nobody else."""
+        """For the script's user to read and for nobody else, if we can give it away."""
         path = self._run / name
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        path.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(os.open(path, flags, 0o600), "wb") as file:
             file.write(text.encode("utf-8", "surrogateescape"))
-        if self._owner[0] != os.geteuid():
+        if self._owner[0] == os.geteuid():
+            return
+        if os.geteuid() == 0:
             os.chown(path, *self._owner)
+        else:
+            path.chmod(0o644)
 
     def _listen(self, status: int) -> None:
         """Take what the other side says. Until it opens its end, there is nothing to read."""
@@ -115,6 +139,7 @@ class Neighbour:
                 time.sleep(_LOOK_EVERY)
                 continue
             if not data:
+                os.close(status)
                 break
             os.set_blocking(status, True)
             *lines, rest = (rest + data).split(b"\n")
@@ -128,7 +153,7 @@ class Neighbour:
             with suppress(ValueError):
                 self._owner = (int(words[1]), int(words[2]))
             self._here.set()
-        elif words:
+        elif words and words[0] in _WORDS:
             self._messages.put(words)
 
 
@@ -151,7 +176,8 @@ class NeighbourScript:
         self.output: IO[bytes] = os.fdopen(output, "rb", buffering=0)
         self.out_of_memory = False
         self._started = threading.Event()
-        self._refused = 0
+        self._began = False
+        self._refused = False
         self._gone = False
 
     def begin(self, file: Path) -> None:
@@ -161,6 +187,8 @@ class NeighbourScript:
             raise Transient("The container of the script does not respond")
         if self._refused:
             raise cannot_start(file, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+        if not self._began:
+            raise Transient("The container of the script ended before the script began")
 
     def wait(self, seconds: float) -> int | None:
         """Its exit code; None if it still runs after this long."""
@@ -173,7 +201,7 @@ class NeighbourScript:
         """Ask all of it to end, and kill what has not after the grace; its exit code."""
         give_up = time.monotonic() + grace
         self._neighbour.say("TERM")
-        while self._lives() and time.monotonic() < give_up:
+        while time.monotonic() < give_up and self._lives(give_up):
             time.sleep(_LOOK_EVERY)
         self.kill()
         return self.wait(0)
@@ -183,26 +211,31 @@ class NeighbourScript:
         give_up = time.monotonic() + _KILLED_WITHIN
         while not self._gone and time.monotonic() < give_up:
             self._neighbour.say("KILL")
-            if not self._lives():
+            if not self._lives(min(give_up, time.monotonic() + _ASK_EVERY)):
                 break
         self.wait(max(0.0, give_up - time.monotonic()))
 
-    def _lives(self) -> bool:
-        """Whether anything of it does."""
-        if self._gone:
-            return False
-        self._counted.clear()
-        self._neighbour.say("count")
-        return self._counted.wait(_KILLED_WITHIN) and self._alive > _OURS
+    def _lives(self, give_up: float) -> bool:
+        """Whether anything of it does; asked again, as whoever listens there may have been killed.
+
+        Without an answer by then: it may.
+        """
+        while not self._gone and time.monotonic() < give_up:
+            self._counted.clear()
+            self._neighbour.say("count")
+            if self._counted.wait(min(_ASK_EVERY, max(0.0, give_up - time.monotonic()))):
+                return not self._gone and self._alive > _OURS
+        return not self._gone
 
     def _listen(self) -> None:
         while True:
             words = self._messages.get()
             numbers = [int(word) for word in words[1:] if word.isdecimal()]
             if words[0] == "started":
+                self._began = True
                 self._started.set()
             elif words[0] == "cannot":
-                self._refused = 1
+                self._refused = True
                 self._started.set()
             elif words[0] == "alive" and numbers:
                 self._alive = numbers[0]
@@ -223,11 +256,36 @@ class NeighbourScript:
         self._gone = True
         self._started.set()
         self._counted.set()
-        if self._code is None:
+        if self._code is None and self._began:
             say("the container of the script is gone")
             time.sleep(_PRESUMED_DEAD)  # the whole pod may be on its way out
             self.out_of_memory = True
             self._ended(_KILLED)
+
+
+def _beginning(
+    file: Path, workdir: Path, environment: Mapping[str, str], arguments: Sequence[str]
+) -> str:
+    """What a shell does in place of being the script."""
+    lines, special = [], []
+    for name, value in environment.items():
+        if _SHELLS_OWN.fullmatch(name):
+            special.append(f"{name}={value}")
+        else:
+            lines.append(f"export {name}={shlex.quote(value)}")
+    # One that it has no locale for would make bash say so in the script's log.
+    exports = "{ :\n" + "\n".join(lines) + "\n} 2>/dev/null\n"
+    command = shlex.join([*(["env", *special] if special else []), str(file), *arguments])
+    return f"{exports}cd {shlex.quote(str(workdir))} || exit 126\nexec {command}\n"
+
+
+def _interpreter(file: Path) -> str:
+    """Of its first line, if it is a path; Linux splits it at spaces and tabs."""
+    first = file.read_bytes().partition(b"\n")[0]
+    if len(first) > _LONGEST_INTERPRETER or not first.startswith(b"#!"):
+        return ""
+    words = first[2:].decode("utf-8", "surrogateescape").split()
+    return words[0] if words and words[0].startswith("/") else ""
 
 
 def _make_pipe(path: Path) -> None:
@@ -239,7 +297,10 @@ def _make_pipe(path: Path) -> None:
 
 def _give(folder: Path, workdir: Path, owner: tuple[int, int]) -> None:
     """Have the workdir belong to the script's user. Nothing of the script runs yet."""
-    if owner[0] == os.geteuid() or os.geteuid() != 0:
+    if owner[0] == os.geteuid():
+        return
+    if os.geteuid() != 0:
+        _open_to_all(workdir)
         return
     for root, folders, files, descriptor in os.fwalk(workdir):
         for name in (*folders, *files):
@@ -247,3 +308,13 @@ def _give(folder: Path, workdir: Path, owner: tuple[int, int]) -> None:
         if root == str(workdir):
             os.chown(workdir, *owner)
     folder.chmod(0o755)
+
+
+def _open_to_all(workdir: Path) -> None:
+    """We cannot give it away; only this pod has it."""
+    for root, _, files in os.walk(workdir):
+        os.chmod(root, 0o777)  # noqa: S103 -- said above
+        for path in (os.path.join(root, name) for name in files):
+            if not os.path.islink(path):
+                mode = os.stat(path).st_mode
+                os.chmod(path, mode | (0o777 if mode & 0o100 else 0o666))

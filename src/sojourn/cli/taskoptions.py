@@ -13,6 +13,7 @@ from sojourn.cli.commandline import Typed
 from sojourn.cli.target import read_target, stranded
 from sojourn.core.errors import InvalidInput
 from sojourn.taskfiles.changes import changed
+from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task
@@ -24,6 +25,20 @@ PATH = click.Path(readable=False)
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# How each map of texts is written, where it is not NAME=VALUE.
+_FORMS = {"mounts": "--mount PATH=WHAT", "options": "--option KEY=VALUE or --option KEY=@FILE"}
+
+
+class _CloudOption(click.Option):
+    """Lists what each cloud knows; clouds are asked only if somebody reads the help."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        known = {name: clouds.about(name).options for name in clouds.NAMES}
+        texts = [f"{name}: {', '.join(dict(all_))}" for name, all_ in known.items() if all_]
+        return (record[0], f"{record[1]} [{'; '.join(texts)}]") if record and texts else record
+
 
 _OPTIONS = (
     click.option("--name", help="Task name; the same name always means the same task."),
@@ -87,6 +102,21 @@ _OPTIONS = (
         metavar="NAME=VALUE",
         help="Tag all cloud resources; repeatable.",
     ),
+    click.option(
+        "--mount",
+        "mounts",
+        multiple=True,
+        metavar="PATH=WHAT",
+        help="Mount existing data, such as /data=claim:datasets/imagenet:ro; repeatable.",
+    ),
+    click.option(
+        "--option",
+        "options",
+        cls=_CloudOption,
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set a cloud-specific option; KEY=@FILE reads the value from a file; repeatable.",
+    ),
 )
 
 
@@ -107,9 +137,11 @@ def tasks_from(
         if given.get("output"):
             raise InvalidInput("output", "cannot be combined with --no-output")
         given["output"] = ""
-    for name in ("environment", "container_opts", "tags"):
+    for name in ("environment", "container_opts", "tags", "mounts", "options"):
         if name in given:
             given[name] = _pairs(name, given[name])
+    if "options" in given:
+        given["options"] = {key: _from_file(key, text) for key, text in given["options"].items()}
     for file in reversed(given.pop("env_files", ())):
         given["environment"] = {**_read_env_file(file), **given.get("environment", {})}
     workdir = given.get("workdir", "")
@@ -140,7 +172,29 @@ def _pairs(field: str, texts: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not name or (not equals and field != "environment"):
-            raise InvalidInput(field, f"must be NAME=VALUE, got {text!r}")
+        empty = field == "mounts" and not value
+        if not name or empty or (not equals and field != "environment"):
+            form = _FORMS.get(field, "NAME=VALUE")
+            raise InvalidInput(field, f"must be {form}, got {text!r}{_meant(field, text)}")
         pairs[name] = value
     return pairs
+
+
+def _meant(field: str, text: str) -> str:
+    """Other tools have a colon between path and data."""
+    path, colon, what = text.partition(":")
+    if field != "mounts" or not (text.startswith("/") and colon and what) or "=" in text:
+        return ""
+    return f"; did you mean --mount {path}={what}?"
+
+
+def _from_file(key: str, text: str) -> str:
+    """The value of an option, as curl takes it: after an @ there is the name of a file."""
+    if not text.startswith("@"):
+        return text
+    if text == "@":
+        raise InvalidInput(f"options.{key}", f"must be --option {key}=@FILE, got '{key}=@'")
+    try:
+        return read_text(Path(text[1:]))
+    except InvalidInput as error:
+        raise InvalidInput(f"options.{key}", str(error)) from error

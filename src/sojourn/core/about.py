@@ -18,3 +18,4 @@ class About:
     # The signs of somebody who uses it: one is enough. Without any to look for, everybody does.
     variables: tuple[str, ...] = ()  # names, of which nobody reads the values here
     files: tuple[str, ...] = ()  # "~/..."
+    options: tuple[tuple[str, str], ...] = ()  # what it takes as a task's `options`: names, help

@@ -34,6 +34,8 @@ class Fields(TypedDict, total=False):
     tags: Mapping[str, str]
     name: str
     arguments: Sequence[str]
+    mounts: Mapping[str, str]
+    options: Mapping[str, str]
     workdir: str | PathLike[str]
     output: str
     exclude: Sequence[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 import msgspec
 
@@ -73,8 +73,16 @@ def _fields(
         try:
             values[name] = msgspec.convert(value, KINDS[kind][name])
         except msgspec.ValidationError as error:
-            problems.append(_problem(str(error), prefix + name))
+            problems += _problems(value, KINDS[kind][name], prefix + name, str(error))
     return values
+
+
+def _problems(value: Any, kind: Any, path: str, message: str) -> list[Problem]:
+    """What is wrong with a field; items of a map by their names, which msgspec does not tell."""
+    if get_origin(kind) is not Mapping or not isinstance(value, Mapping):
+        return [_problem(message, path)]
+    wrong = {key: item for key, item in value.items() if not isinstance(item, str)}
+    return [_converted(item, str, f"{path}.{key}") for key, item in wrong.items()]
 
 
 def _converted(value: Any, kind: Any, path: str) -> Problem:

@@ -87,6 +87,8 @@ _HABITS = {
     "ignore": "storage.exclude",
     "replicas": "parallelism",
     "run": "script",
+    "volume_mounts": "mounts",
+    "volumes": "mounts",
 }
 """What other tools call it, where it does not look alike."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["read_yaml"]
 
 _TAG = "tag:yaml.org,2002:"
-_TEXT_MAPS = ("environment", "tags", "storage.container_opts")
+_TEXT_MAPS = ("environment", "tags", "mounts", "options", "storage.container_opts")
 
 
 def read_yaml(path: Path) -> Task:
@@ -107,7 +107,7 @@ class _Reader:
         self, value: yaml.Node, path: str, node: yaml.MappingNode, key: yaml.Node
     ) -> None:
         if not isinstance(value, yaml.ScalarNode):
-            self._refuse(path, "must be a string")
+            self._refuse(path, _not_text(path, value))
             node.value.remove((key, value))
             return
         if value.tag == _TAG + "bool":
@@ -118,3 +118,11 @@ class _Reader:
 
     def _refuse(self, path: str, message: str) -> None:
         self.problems.append(Problem(path, message))
+
+
+def _not_text(path: str, value: yaml.Node) -> str:
+    """An option may have YAML in it, and is tempting to write as a part of the file's own."""
+    field, _, name = path.partition(".")
+    if field == "options" and isinstance(value, yaml.MappingNode):
+        return f"must be a string; for YAML in a string, write `{name}: |` and indent the lines"
+    return "must be a string"

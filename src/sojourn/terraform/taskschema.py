@@ -85,6 +85,13 @@ _ARGUMENTS = (
     ),
     _argument("tags", _TEXT_MAP, "Tags of all cloud resources."),
     _argument(
+        "mounts",
+        _TEXT_MAP,
+        "Existing data to mount, by the path where the script finds it; the format depends on the "
+        "cloud.",
+    ),
+    _argument("options", _TEXT_MAP, "Cloud-specific options, by name."),
+    _argument(
         "name",
         STRING,
         "Name that determines the `id`. Not recommended; rename the resource instead.",

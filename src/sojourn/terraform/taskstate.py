@@ -63,7 +63,8 @@ def described(task: Task) -> Object:
     if not task.environment:  # else its values are known to the machines alone
         values["environment"] = None
     values["arguments"] = list(task.arguments) or None
-    values["tags"] = dict(task.tags) or None
+    for name in ("tags", "mounts", "options"):
+        values[name] = dict(getattr(task, name)) or None
     values["name"] = task.name or None
     block: Object = {
         "workdir": storage.workdir,

@@ -46,8 +46,10 @@ class Kit(Protocol):
     def leaks(self) -> list[str]:
         """All that exists in the account; nothing, once every task was deleted."""
 
-    def inside(self) -> tuple[str, str]:
+    def inside(self) -> tuple[str, str] | None:
         """How a script in a machine runs the agent's Python, and the file that names its store.
+
+        None if a script can reach neither.
 
         The file is JSON, with `store` and perhaps `store_options`; its path may be relative to the
         workdir.

@@ -433,6 +433,21 @@ def test_machine_options_are_told_to_have_no_effect(shell: Shell) -> None:
     assert "Ignoring machine, spot: the local cloud runs on this computer" in result.stderr
 
 
+def test_mounts_and_options_are_kept_with_the_task(shell: Shell) -> None:
+    shell.file("pod.yaml", "spec: {}\n")
+    shell.file("task.yaml", "script: '#!/bin/sh'\nmounts: {/a: b}\noptions: {c: d}\n")
+    given = ["--mount", "/data=claim:a/b:ro", "--mount=/more=nfs:x:/y=z"]
+    given += ["--option", "pod=@pod.yaml", "--option", "mail=me@home"]
+    dry = shell("run", "--dry-run", *given, "task.yaml")
+    assert dry.returncode == 0
+    assert "Ignoring mounts, options: the local cloud runs on this computer" in dry.stderr
+    own = shell.ok("create", "task.yaml", *given).strip()
+    [store] = shell.home.rglob(f"{own}/store")
+    task = json.loads((store / "task.json").read_text())["task"]
+    assert task["mounts"] == {"/data": "claim:a/b:ro", "/more": "nfs:x:/y=z"}
+    assert task["options"] == {"pod": "spec: {}\n", "mail": "me@home"}
+
+
 def test_the_workdir_is_found_from_elsewhere(shell: Shell, tmp_path: Path) -> None:
     shell.file("results/old", "")
     task = shell.detached("echo x > results/new", "--workdir", ".", "--output", "results")

@@ -76,6 +76,24 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         (["run", "--env", "=x", "--", "true"], "environment: must be NAME=VALUE, got '=x'"),
         (["run", "--env", "A_*=x", "--", "true"], "its value must be empty"),
         (["run", "--tag", "x", "--", "true"], "tags: must be NAME=VALUE, got 'x'"),
+        (["run", "--mount", "x", "--", "true"], "mounts: must be --mount PATH=WHAT, got 'x'"),
+        (["run", "--mount", "/x=", "--", "true"], "mounts: must be --mount PATH=WHAT, got '/x='"),
+        (
+            ["run", "--mount", "/data:claim:a/b:ro", "--", "true"],
+            "got '/data:claim:a/b:ro'; did you mean --mount /data=claim:a/b:ro?",
+        ),
+        (
+            ["run", "--option", "pod", "--", "true"],
+            "options: must be --option KEY=VALUE or --option KEY=@FILE, got 'pod'",
+        ),
+        (
+            ["run", "--option", "pod=@no.yaml", "--", "true"],
+            "options.pod: no.yaml: could not read file: No such file or directory",
+        ),
+        (
+            ["run", "--option", "pod=@", "--", "true"],
+            "options.pod: must be --option pod=@FILE, got 'pod=@'",
+        ),
         (
             ["run", "--output", "../x", "--", "true"],
             "storage.output: must be a path inside workdir",

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
 from sojourn import Task, clouds
+from sojourn.cli.commands.run import run
 from sojourn.core.about import About
 from sojourn.core.errors import MissingDependency
 
@@ -20,6 +22,7 @@ _ABOUT = About(
     modules=("json",),
     variables=("MOON_KEY",),
     files=("~/.moon/key",),
+    options=(("crater", "where to land"), ("suit", "what to wear")),
 )
 
 
@@ -50,6 +53,13 @@ def test_what_a_cloud_says_is_complete(name: str) -> None:
 def test_all_are_named(moon: ModuleType) -> None:
     assert clouds.any_of().endswith(" or moon")
     assert clouds.any_of("`").startswith(f"`{clouds.NAMES[0]}`, ")
+
+
+def test_help_lists_the_options_of_each_cloud(moon: ModuleType) -> None:
+    context = click.Context(run)
+    [option] = [item for item in run.params if item.name == "options"]
+    shown = dict([option.get_help_record(context) or ("", "")])["--option KEY=VALUE"]
+    assert shown.endswith("[moon: crater, suit]")
 
 
 def test_a_cloud_is_set_up_by_a_variable_or_a_file(

@@ -39,6 +39,8 @@ def test_defaults() -> None:
         "tags": {},
         "name": "",
         "arguments": (),
+        "mounts": {},
+        "options": {},
     }
 
 
@@ -55,6 +57,8 @@ def test_defaults() -> None:
         ("timeout", 1),
         ("environment", {"A": "", "B_*": ""}),
         ("tags", {"a b": ""}),
+        ("mounts", {"/data": "claim:datasets/imagenet:ro"}),
+        ("options", {"pod": "spec:\n  priorityClassName: low\n"}),
         ("name", "Hello, World! é"),
         ("region", "foo=bar,goo=baz"),
         ("arguments", ("--lr", "0.1", "")),
@@ -123,6 +127,12 @@ TIMEOUT = "must be a number of seconds (at least 1) or a duration such as '1h30m
         ("tags", {1: "a"}, MAP),
         ("tags", [], MAP),
         ("tags", None, MAP),
+        ("mounts", {"/data": {}}, MAP),
+        ("mounts", ["/data"], MAP),
+        ("mounts", None, MAP),
+        ("options", {"pod": {}}, MAP),
+        ("options", "pod", MAP),
+        ("options", None, MAP),
         ("timeout", "soon", TIMEOUT + "'soon'"),
         ("timeout", "", TIMEOUT + "''"),
         ("timeout", "0m", TIMEOUT + "0"),
@@ -274,6 +284,8 @@ def full() -> Task:
         tags={"t": "v"},
         name="n",
         arguments=("--lr", "0.1"),
+        mounts={"/data": "claim:datasets:ro"},
+        options={"pod": "spec: {}"},
     )
 
 
@@ -319,13 +331,16 @@ def test_frozen() -> None:
 
 def test_later_changes_of_what_was_given_do_not_reach_it() -> None:
     environment, tags, options = {"A": "1"}, {"t": "1"}, {"o": "1"}
+    mounts, own = {"/m": "1"}, {"o": "1"}
     exclude = ["a"]
     storage = Storage(container="c", container_opts=options, exclude=exclude)  # type: ignore[arg-type]
-    task = Task(SCRIPT, environment=environment, tags=tags, storage=storage)
-    environment["1 bad"] = tags["x"] = options["x"] = "changed"
+    task = Task(
+        SCRIPT, environment=environment, tags=tags, storage=storage, mounts=mounts, options=own
+    )
+    environment["1 bad"] = tags["x"] = options["x"] = mounts["x"] = own["x"] = "changed"
     exclude.append("[")
     assert task.environment == {"A": "1"}
-    assert task.tags == {"t": "1"}
+    assert (task.tags, task.mounts, task.options) == ({"t": "1"}, {"/m": "1"}, {"o": "1"})
     assert task.storage == Storage(container="c", container_opts={"o": "1"}, exclude=("a",))
 
 

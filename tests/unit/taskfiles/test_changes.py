@@ -24,6 +24,14 @@ def test_fields_of_the_task_and_of_its_storage() -> None:
     assert changed(TASK, {}) is TASK
 
 
+@pytest.mark.parametrize("name", ["tags", "mounts", "options"])
+def test_other_maps_are_replaced(name: str) -> None:
+    task = changed(TASK, {name: {"a": "1"}})
+    assert getattr(changed(task, {name: {"b": "2"}}), name) == {"b": "2"}
+    with pytest.raises(InvalidInput, match=f"{name}: must be a map of strings to strings"):
+        changed(TASK, {name: {"a": 1}})
+
+
 def test_all_problems_at_once() -> None:
     wrong: dict[str, Any] = {"wrokdir": ".", "output": "../x", "parallelism": 0, "environment": 1}
     with pytest.raises(InvalidInput) as caught:

@@ -310,6 +310,22 @@ def test_maps_and_lists_convert_as_in_terraform(tmp_path: Path) -> None:
     )
 
 
+def test_mounts_and_options(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text("spec: {}\n")
+    fields = """
+  mounts = {
+    "/data" = "claim:datasets/imagenet:ro"
+  }
+  options = {
+    storage_class = "fast"
+    pod           = file("pod.yaml")
+    number        = 1
+  }"""
+    task = read(tmp_path, with_fields(fields))
+    assert task.mounts == {"/data": "claim:datasets/imagenet:ro"}
+    assert task.options == {"storage_class": "fast", "pod": "spec: {}\n", "number": "1"}
+
+
 ONLY = "only Terraform can evaluate {}; use a literal value or `terraform apply`"
 
 
@@ -328,6 +344,11 @@ ONLY = "only Terraform can evaluate {}; use a literal value or `terraform apply`
         ("spot = !true", "spot: " + ONLY.format("`! true`")),
         ("spot = true ? 1 : 2", "spot: only Terraform can evaluate"),
         ('tags = { for k in ["a"] : k => k }', "tags: only Terraform can evaluate"),
+        ('mounts = { "/a" = var.a }', "mounts: " + ONLY.format("`var.a`")),
+        (
+            "options = { pod = yamlencode({}) }",
+            "options: " + ONLY.format("the function yamlencode()"),
+        ),
         ("environment = { A = var.a }", "environment: " + ONLY.format("`var.a`")),
         ('environment = { (var.a) = "x" }', "environment: " + ONLY.format("`var.a`")),
         ("storage {\n exclude = [var.a]\n}", "storage.exclude: " + ONLY.format("`var.a`")),
@@ -355,6 +376,12 @@ ONLY = "only Terraform can evaluate {}; use a literal value or `terraform apply`
         ("storage {\n timeouts {}\n}", "storage.timeouts: unknown field"),
         ("storage = {}", "storage: must be written as storage { ... }"),
         ("environment {\n}", "environment: must be written as environment = ..."),
+        ("options {\n}", "options: must be written as options = ..."),
+        ('mounts = ["/a"]', "mounts: must be a map, got a list"),
+        ('options = "x"', "options: must be a map, got a string"),
+        ("options = { pod = {} }", "options.pod: must be a string, got a map"),
+        ("name = { a = [] }", "name: must be a string, got a map"),
+        ('mount = { "/a" = "b" }', "mount: unknown field; did you mean mounts?"),
         ("storage {\n}\n  storage {\n}", "storage: specified more than once"),
         ("spot = 1\n  spot = 2", "spot: specified more than once"),
         ('timeout = "soon"', "timeout: must be a number of seconds (at least 1) or a duration"),

@@ -47,6 +47,14 @@ parallelism: 2
 timeout: 3600
 name: my task
 tags: {team: ml}
+mounts:
+  /data: claim:datasets/imagenet:ro
+  /v1.5: nfs:files.example:/v1.5
+options:
+  storage_class: fast
+  pod: |
+    spec:
+      priorityClassName: low
 environment: {GREETING: "Hello, world!"}
 storage:
   workdir: data
@@ -69,6 +77,8 @@ storage:
         timeout=3600,
         name="my task",
         tags={"team": "ml"},
+        mounts={"/data": "claim:datasets/imagenet:ro", "/v1.5": "nfs:files.example:/v1.5"},
+        options={"storage_class": "fast", "pod": "spec:\n  priorityClassName: low\n"},
         environment={"GREETING": "Hello, world!"},
         storage=Storage(
             workdir=str(tmp_path / "data"),
@@ -142,8 +152,9 @@ def test_script_file_refused(tmp_path: Path, script: str, message: str) -> None:
     ],
 )
 def test_environment_values_as_they_are_written(tmp_path: Path, written: str, text: str) -> None:
-    task = read(tmp_path, SCRIPT + f"environment:\n  A: {written}\ntags:\n  t: {written}")
-    assert (task.environment, task.tags) == ({"A": text}, {"t": text})
+    maps = ("environment", "tags", "mounts", "options")
+    task = read(tmp_path, SCRIPT + "\n".join(f"{name}:\n  A: {written}" for name in maps))
+    assert [getattr(task, name) for name in maps] == [{"A": text}] * 4
 
 
 @pytest.mark.parametrize("name", ["NO", "y", "On", "TRUE", "null"])
@@ -197,6 +208,28 @@ def test_merge_keys(tmp_path: Path) -> None:
         (SCRIPT + "environment: {A: {b: c}}", ["environment.A: must be a string"]),
         (SCRIPT + "cloud: aws\ncloud: gcp", ["cloud: specified more than once"]),
         (SCRIPT + "tags: {a: x, a: y}", ["tags.a: specified more than once"]),
+        (SCRIPT + "mounts: {/a: x, /a: y}", ["mounts./a: specified more than once"]),
+        (SCRIPT + "mounts: [/a]", ["mounts: must be a map, got a list"]),
+        (SCRIPT + "mounts: {/a: {claim: b}}", ["mounts./a: must be a string"]),
+        (
+            SCRIPT + "volumes: {/a: claim:b}",
+            ["volumes: unknown field; did you mean mounts?"],
+        ),
+        (SCRIPT + "mount: {/a: claim:b}", ["mount: unknown field; did you mean mounts?"]),
+        (SCRIPT + "option: {a: b}", ["option: unknown field; did you mean options?"]),
+        (SCRIPT + "options: pod", ["options: must be a map, got a string"]),
+        (
+            SCRIPT + "options: {debug: yes}",
+            ["options.debug: must be a string; put it in quotes: 'yes'"],
+        ),
+        (SCRIPT + "options: {pod: [spec]}", ["options.pod: must be a string"]),
+        (
+            SCRIPT + "options: {pod: {spec: {}}}",
+            [
+                "options.pod: must be a string; for YAML in a string, write `pod: |` and indent "
+                "the lines"
+            ],
+        ),
         (SCRIPT + "? [a]\n: b", ["-: names must be strings"]),
         (
             "script: echo",
@@ -253,6 +286,11 @@ environment:
   OK: 1
   DEBUG: yes
   LIST: [1]
+mounts:
+  /a.b: x
+  /c.d: [1]
+options:
+  debug: no
 storage:
   workdirs: .
   exclude:
@@ -264,11 +302,11 @@ cloud: local
 """
     shown = problems_of(tmp_path / "task.yaml", text)
     assert [line.split(": ")[0] for line in shown] == [
-        f":{number}" for number in (2, 3, 4, 5, 8, 9, 11, 12, 14, 15, 16)
+        f":{number}" for number in (2, 3, 4, 5, 8, 9, 12, 14, 16, 17, 19, 20, 21)
     ]
     assert "did you mean environment?" in shown[3]
-    assert "did you mean storage.workdir?" in shown[6]
-    assert shown[9] == ":15: cloud: specified more than once"
+    assert "did you mean storage.workdir?" in shown[8]
+    assert shown[11] == ":20: cloud: specified more than once"
 
 
 def test_what_yaml_refuses_comes_after_what_was_found_before(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ def test_all_that_is_given_is_in_the_task() -> None:
         "environment": {"A": "a"},
         "timeout": 60,
         "tags": {"a": "b"},
+        "mounts": {"/data": "claim:datasets:ro"},
+        "options": {"pod": "spec: {}"},
         "name": "n",
         "arguments": ("--lr", "0.1"),
     }
@@ -134,7 +136,7 @@ def test_a_folder_that_is_only_spelled_otherwise_is_the_same(
     assert found == (() if same else (("storage", 0, "workdir"),))
 
 
-@pytest.mark.parametrize("name", ["environment", "tags"])
+@pytest.mark.parametrize("name", ["environment", "tags", "mounts", "options"])
 def test_an_empty_map_is_the_same_as_none(name: str) -> None:
     assert _changes(_values(), _values(**{name: {}})) == ()
     assert _changes(_values(**{name: {}}), _values()) == ()
@@ -172,7 +174,8 @@ def test_a_storage_block_that_comes_or_goes_replaces_if_it_says_so(
 
 def test_a_task_is_described_as_it_was_asked_for() -> None:
     storage = Storage("w", "o", ("*.a",))
-    task = Task(script=_SCRIPT, spot=0.1, tags={"a": "b"}, name="n", storage=storage)
+    maps: dict[str, Any] = {name: {"a": "b"} for name in ("tags", "mounts", "options")}
+    task = Task(script=_SCRIPT, spot=0.1, name="n", storage=storage, **maps)
     described_again = task_of(_values(**described(task)))
     assert described_again == task
     assert storage_of(_values(**described(Task(script=_SCRIPT)))) == _BLANK
@@ -188,5 +191,6 @@ def test_an_old_state_is_completed_with_defaults() -> None:
     now = whole(completed({**old, "spot": 0, "gone": "x"}), TASK.block)
     assert now
     assert (now["spot"], now["machine"], now["tags"]) == (0, "m", None)
+    assert (now["mounts"], now["options"]) == (None, None)
     assert now["storage"][0]["container"] == ""
     assert "gone" not in now

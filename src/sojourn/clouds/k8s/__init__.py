@@ -29,6 +29,11 @@ ABOUT = About(
         "KUBERNETES_SERVICE_HOST",
     ),
     files=("~/.kube/config",),
+    options=(
+        ("agent_image", "image of the agent's container, with Python 3.10 or later"),
+        ("pod", "YAML with `metadata` and `spec`, merged into pods as `kubectl patch` does"),
+        ("storage_class", "storage class of the task's claim (default: the cluster's)"),
+    ),
 )
 
 

@@ -7,16 +7,19 @@ here. Calls that got no answer are repeated for a while: all of them can be.
 from __future__ import annotations
 
 import json
+import threading
 import time
-from contextlib import suppress
+import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
-from sojourn.clouds.k8s.errors import refusal, unreachable
+from sojourn.clouds.k8s.errors import Expired, refusal, strange_answer, unreachable, untrusted
 from sojourn.clouds.k8s.login import Credentials
-from sojourn.core.errors import MissingDependency, NotFound, Transient
+from sojourn.core.errors import AuthError, Conflict, MissingDependency, NotFound
 
 if TYPE_CHECKING:
+    import builtins
     from collections.abc import Callable, Iterator
 
     import httpx
@@ -34,6 +37,7 @@ _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
 _LATER = (429, 500, 502, 503, 504)
 _PAGE = 500  # objects of one answer
 _LONGEST_PAUSE = 10.0  # seconds, whatever the server asks for
+_AFTER_WATCH = 0.5  # seconds, if there was nothing to watch: whoever asks will ask again
 
 
 class _Place(NamedTuple):
@@ -68,6 +72,8 @@ class Api:
     def __init__(self, login: Callable[[], Login], *, patience: float = _RETRY_FOR) -> None:
         self._load = login
         self._patience = patience
+        self._lock = threading.Lock()
+        self._connected: tuple[int, httpx.Client] | None = None
 
     @cached_property
     def login(self) -> Login:
@@ -81,21 +87,39 @@ class Api:
     def namespace(self) -> str:
         return self.login.namespace
 
-    @cached_property
+    @property
     def _client(self) -> httpx.Client:
+        """The connections; new ones when there is a new certificate."""
+        renewals = self.credentials.renewals
+        with self._lock:
+            if self._connected is None or self._connected[0] != renewals:
+                # A former one is not closed: others may be using it just now.
+                self._connected = (renewals, self._connect())
+            return self._connected[1]
+
+    def _connect(self) -> httpx.Client:
         try:
             import httpx  # not free, and only needed here
         except ImportError as error:
             raise MissingDependency("k8s", "Kubernetes support is not installed") from error
         cluster = self.login.cluster
         tls = self.credentials.tls()
-        return httpx.Client(
-            base_url=cluster.server,
-            verify=tls if tls is not None else True,
-            proxy=cluster.proxy or None,
-            timeout=httpx.Timeout(_TIMEOUT, connect=_CONNECT),
-            limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
-        )
+        try:
+            client = httpx.Client(
+                base_url=cluster.server,
+                verify=tls if tls is not None else True,
+                proxy=cluster.proxy or None,
+                trust_env=False,  # the proxy was looked up before, as kubectl does
+                timeout=httpx.Timeout(_TIMEOUT, connect=_CONNECT),
+                limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
+            )
+        except (ValueError, ImportError, httpx.InvalidURL):  # SOCKS needs another package
+            raise AuthError(
+                "The proxy of the Kubernetes API server is not valid or not supported",
+                hint="Check proxy-url in your kubeconfig and HTTPS_PROXY; use an HTTP proxy.",
+            ) from None
+        weakref.finalize(self, client.close)
+        return client
 
     def get(self, kind: str, name: str) -> Object:
         """One object. Absent: raises NotFound."""
@@ -110,14 +134,30 @@ class Api:
 
     def list(self, kind: str, labels: str = "", fields: str = "") -> list[Object]:
         """All objects with these labels."""
+        return self.list_at(kind, labels, fields)[0]
+
+    def list_at(
+        self, kind: str, labels: str = "", fields: str = ""
+    ) -> tuple[builtins.list[Object], str]:
+        """All objects with these labels, and the version from which to watch them."""
+        try:
+            return self._list(kind, labels, fields, _PAGE)
+        except Expired:  # it took too long to ask for the next page
+            return self._list(kind, labels, fields, 0)
+
+    def _list(
+        self, kind: str, labels: str, fields: str, limit: int
+    ) -> tuple[builtins.list[Object], str]:
         found: list[Object] = []
-        query = {"limit": str(_PAGE), "labelSelector": labels, "fieldSelector": fields}
+        asked = {"limit": str(limit or ""), "labelSelector": labels, "fieldSelector": fields}
+        query = {key: value for key, value in asked.items() if value}
         while True:
-            page = self._json("GET", kind, query={k: v for k, v in query.items() if v})
+            page = self._json("GET", kind, query=query)
             found += page.get("items") or []
-            query["continue"] = str(page.get("metadata", {}).get("continue") or "")
+            metadata = page.get("metadata") or {}
+            query["continue"] = str(metadata.get("continue") or "")
             if not query["continue"]:
-                return found
+                return found, str(metadata.get("resourceVersion") or "")
 
     def create(self, kind: str, body: Object, *, dry_run: bool = False) -> Object:
         """Make an object. There is one of this name: raises Conflict."""
@@ -138,45 +178,58 @@ class Api:
             body["gracePeriodSeconds"] = grace
         if uid:
             body["preconditions"] = {"uid": uid}
-        with suppress(NotFound):
+        try:
             self._json("DELETE", kind, name, body=body)
+        except NotFound:
+            return
+        except Conflict:
+            if not uid:  # else there is another one of this name by now
+                raise
 
     def version(self) -> tuple[int, int]:
         """Of the server."""
         found = self._call("version", "GET", "/version", {}, None, "application/json")
-        return int(found["major"]), int("".join(filter(str.isdigit, found["minor"])))
+        try:
+            return int(found["major"]), int("".join(filter(str.isdigit, found["minor"])))
+        except (KeyError, ValueError, TypeError) as error:
+            raise strange_answer(self.login.cluster.server) from error
 
-    def watch(self, kind: str, labels: str, seconds: float) -> Iterator[Object]:
-        """Changed objects as they change, for this long at most; may end earlier."""
+    def watch(self, kind: str, labels: str, seconds: float, since: str = "") -> Iterator[Object]:
+        """Changed objects as they change, for this long at most; may end earlier.
+
+        `since`: a version from `list_at`. Without it, all that there are come first.
+        """
         import httpx
 
         query = {
             "watch": "true",
             "labelSelector": labels,
             "timeoutSeconds": str(max(1, int(seconds))),
+            **({"resourceVersion": since} if since else {}),
         }
         timeout = httpx.Timeout(seconds + 5, connect=_CONNECT)
+        login = self.credentials.headers()
         try:
             with self._client.stream(
-                "GET",
-                self._path(kind, ""),
-                params=query,
-                headers=self.credentials.headers(),
-                timeout=timeout,
+                "GET", self._path(kind, ""), params=query, headers=login, timeout=timeout
             ) as answer:
-                if answer.status_code != 200:
-                    return
-                for line in answer.iter_lines():
-                    event = json.loads(line)
-                    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-                        yield {"type": event["type"], **event["object"]}
-        except (httpx.HTTPError, ValueError):
-            return
+                if answer.status_code == 200:
+                    for line in answer.iter_lines():
+                        event = json.loads(line)
+                        if event["type"] not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+                            break
+                        if event["type"] != "BOOKMARK":
+                            yield {"type": event["type"], **event["object"]}
+                    else:
+                        return
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            pass
+        time.sleep(min(_AFTER_WATCH, seconds))
 
     def _path(self, kind: str, name: str) -> str:
         place = _KINDS[kind]
-        inside = f"/namespaces/{self.namespace}" if place.namespaced else ""
-        return f"{place.root}{inside}/{place.plural}" + (f"/{name}" if name else "")
+        inside = f"/namespaces/{quote(self.namespace, '')}" if place.namespaced else ""
+        return f"{place.root}{inside}/{place.plural}" + (f"/{quote(name, '')}" if name else "")
 
     def _json(
         self,
@@ -203,30 +256,42 @@ class Api:
     ) -> Object:
         import httpx
 
+        server = self.login.cluster.server
         give_up = time.monotonic() + self._patience
+        refused: dict[str, str] | None = None
         renewed = False
+        data = json.dumps(body).encode() if body is not None else None
         for pause in _endless(_PAUSES):
-            headers = {"Content-Type": content, **self.credentials.headers(renew=renewed)}
-            data = json.dumps(body).encode() if body is not None else None
+            login = self.credentials.headers(refused=refused)
+            refused = None
             try:
                 answer = self._client.request(
-                    method, path, params=query, content=data, headers=headers
+                    method,
+                    path,
+                    params=query,
+                    content=data,
+                    headers={"Content-Type": content, **login},
                 )
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                if distrust := untrusted(server, error):
+                    raise distrust from error
                 if time.monotonic() + pause > give_up:
-                    raise unreachable(self.login.cluster.server, error) from error
+                    raise unreachable(server, error) from error
                 time.sleep(pause)
                 continue
-            if answer.status_code < 300:
-                return dict(answer.json())
-            if answer.status_code == 401 and self.credentials.can_renew and not renewed:
-                renewed = True
+            code = answer.status_code
+            if code == 401 and self.credentials.can_renew and not renewed:
+                renewed, refused = True, login
                 continue
-            if answer.status_code in _LATER and time.monotonic() + pause < give_up:
-                time.sleep(_asked_pause(answer) or pause)
+            if code < 300:
+                return _body(answer, server)
+            told = _status(answer)
+            rest = _asked_pause(answer) or pause
+            if _passes(method, code, told) and time.monotonic() + rest < give_up:
+                time.sleep(rest)
                 continue
-            raise refusal(what, answer.status_code, _status(answer), self.namespace)
-        raise Transient("unreachable")  # the pauses never end
+            raise refusal(what, code, told, self.namespace)
+        raise AssertionError  # the pauses never end
 
 
 def _endless(pauses: tuple[float, ...]) -> Iterator[float]:
@@ -235,16 +300,30 @@ def _endless(pauses: tuple[float, ...]) -> Iterator[float]:
         yield pauses[-1]
 
 
+def _passes(method: str, code: int, status: Object) -> bool:
+    """Whether it may go better in a moment."""
+    if code == 409 and method == "POST":  # a quota that many count in, not an object of this name
+        return status.get("reason") == "Conflict"
+    return code in _LATER
+
+
 def _asked_pause(answer: httpx.Response) -> float:
     try:
-        return min(float(answer.headers["Retry-After"]), _LONGEST_PAUSE)
+        return max(0.0, min(float(answer.headers["Retry-After"]), _LONGEST_PAUSE))
     except (KeyError, ValueError):
         return 0.0
+
+
+def _body(answer: httpx.Response, server: str) -> Object:
+    try:
+        return dict(answer.json())
+    except (ValueError, TypeError) as error:  # a page to log in, of a proxy
+        raise strange_answer(server) from error
 
 
 def _status(answer: httpx.Response) -> Object:
     try:
         found = answer.json()
     except ValueError:
-        return {"message": answer.text[:300]}
+        return {"message": " ".join(answer.text.split())[:300]}
     return found if isinstance(found, dict) else {}

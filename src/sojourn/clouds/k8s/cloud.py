@@ -12,7 +12,7 @@ from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import options_of
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Data, Features, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ class KubernetesCloud:
     """Tasks in a namespace of the user's cluster."""
 
     name = "k8s"
-    features = Features(interrupt=True, poll=0.3, upload_through_machines=True)
+    features = Features(interrupt=True, reach=True, poll=0.3, upload_through_machines=True)
 
     def __init__(self) -> None:
         self._api = Api(load)
@@ -115,6 +115,11 @@ class KubernetesCloud:
         from sojourn.clouds.k8s.data import KubernetesData
 
         return KubernetesData(self._objects(id, None))
+
+    def reach(self, id: TaskId, machine: str) -> Reach:
+        from sojourn.clouds.k8s.reach import KubernetesReach
+
+        return KubernetesReach(self._api, machine)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         found = set()

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["is_bucket", "place_of"]
 
-_URL = re.compile(r"(s3|gs|az|azure|abfss?|https?)://[^/]+.*")
-_CLAIM = re.compile(r"(?P<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)(/(?P<path>[\w.=+@:/-]*))?")
+_URL = re.compile(r"(s3|gs|az|azure|abfss?|https?)://[^/\s]+(/\S*)?")
+_CLAIM = re.compile(
+    r"(?P<name>[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)(/(?P<path>[\w.=+@:/-]*))?", re.ASCII
+)
 
 
 def is_bucket(container: str) -> bool:

@@ -6,11 +6,11 @@ when nobody asks for anything any more.
 
 from __future__ import annotations
 
-import atexit
 import shlex
 import threading
 import time
-from contextlib import suppress
+import weakref
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
@@ -19,7 +19,7 @@ from sojourn.clouds.k8s.reasons import cannot_start, waiting
 from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from sojourn.clouds.k8s.api import Api, Object
     from sojourn.clouds.k8s.websocket import Duplex
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Door"]
 
 _COMES_WITHIN = 900.0  # seconds for a pod
-_WATCH_FOR = 10.0
+_WATCH_FOR = 3.0
+_PAUSE = 0.1
 _TELL_AFTER = 5.0
 _UNSCHEDULED_FOR = 5.0  # seconds that a machine may look for a node before another pod is tried
 # Exec works before the agent has unpacked itself.
@@ -56,7 +57,8 @@ class Door:
         self._folder = folder
         self._lock = threading.Lock()
         self._served: ServedStore | None = None
-        self._made = False
+        self._end: weakref.finalize[..., Door] | None = None
+        self._made = threading.Event()  # a pod, by us
         self.ctx: Context | None = None
 
     def store(self) -> Store:
@@ -65,19 +67,25 @@ class Door:
 
         with self._lock:
             if self._served is None:
-                self._served = ServedStore(self._stream)
-                atexit.register(self.close)
+                # Not to hold on to itself: who no longer has a door has closed it.
+                behind = weakref.WeakMethod(self._stream)
+                self._served = ServedStore(lambda: _called(behind))
+                self._end = weakref.finalize(
+                    self, _close, self._served, self._api, names.store_pod(self._id), self._made
+                )
             return self._served
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has asked for the store."""
+        return self._served is not None
 
     def close(self) -> None:
         """Let go of it; a pod that was made for it is removed."""
-        served, self._served = self._served, None
-        if served is not None:
-            served.close()
-        if self._made:
-            self._made = False
-            with suppress(SojournError):
-                self._api.delete("Pod", names.store_pod(self._id), grace=0)
+        with self._lock:
+            self._served = None
+            if self._end:
+                self._end()
 
     def _stream(self) -> Duplex:
         """A new connection, wherever the store is by now."""
@@ -94,7 +102,7 @@ class Door:
         began = time.monotonic()
         told = ""
         while True:
-            pods = self._api.list("Pod", names.of_task(self._id))
+            pods, version = self._api.list_at("Pod", names.of_task(self._id))
             running = [pod for pod in pods if _runs(pod)]
             if running:
                 # A machine rather than a pod of our own, and the newest.
@@ -108,7 +116,13 @@ class Door:
                 raise Transient(self._why(pods), hint="Try again later.")
             if time.monotonic() - began > _TELL_AFTER and coming:
                 told = self._tell(pods, told)
-            next(self._api.watch("Pod", names.of_task(self._id), _WATCH_FOR), None)
+            with closing(self._changes(version)) as changes:
+                if next(changes, None) is None:
+                    time.sleep(_PAUSE)  # it may have ended at once
+
+    def _changes(self, version: str) -> Generator[Object, None, None]:
+        """A pod that changed; nobody waits for it forever, as nothing may."""
+        yield from self._api.watch("Pod", names.of_task(self._id), _WATCH_FOR, version)
 
     def _make_pod(self, pods: list[Object]) -> None:
         name = names.store_pod(self._id)
@@ -119,7 +133,7 @@ class Door:
             return
         with suppress(Conflict):
             self._api.create("Pod", self._make())
-            self._made = True
+            self._made.set()
 
     def _why(self, pods: list[Object]) -> str:
         reasons = [reason for pod in pods if (reason := waiting(self._api, pod))]
@@ -133,6 +147,21 @@ class Door:
         if why != told and self.ctx is not None:
             self.ctx.note(f"Waiting for a pod: {why}")
         return why
+
+
+def _called(behind: weakref.WeakMethod[Callable[[], Duplex]]) -> Duplex:
+    opened = behind()
+    if opened is None:
+        raise NotFound("The way to the store is closed")
+    return opened()
+
+
+def _close(served: ServedStore, api: Api, pod: str, made: threading.Event) -> None:
+    served.close()
+    if made.is_set():
+        made.clear()
+        with suppress(SojournError):
+            api.delete("Pod", pod, grace=0)
 
 
 def _runs(pod: Object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from typing import Any
 
 from sojourn.core.errors import (
@@ -15,9 +16,16 @@ from sojourn.core.errors import (
     Transient,
 )
 
-__all__ = ["Rejected", "refusal", "unreachable"]
+__all__ = ["Expired", "Rejected", "refusal", "strange_answer", "unreachable", "untrusted"]
 
-_QUOTA = re.compile(r"exceeded quota|maximum .* usage per|LimitRange", re.IGNORECASE)
+_QUOTA = re.compile(
+    r"exceeded quota|(maximum|minimum) .* usage per|limit to request ratio per|LimitRange",
+    re.IGNORECASE,
+)
+_AMOUNTS = re.compile(r"failed quota: .*must specify (?P<what>.+)")
+_NAMESPACE = re.compile(r'namespaces? "(?P<name>[^"]+)" not found')
+_ENDING = "because it is being terminated"
+_ADMISSION = re.compile(r"admission webhook .* denied|ValidatingAdmissionPolicy")
 _POLICY = re.compile(r'violates PodSecurity "(?P<level>[^":]+)')
 _FORBIDDEN = re.compile(
     r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
@@ -32,6 +40,10 @@ class Rejected(SojournError):
         self.level = level
 
 
+class Expired(Transient):
+    """The rest of a long list is no longer to be had."""
+
+
 def refusal(what: str, code: int, status: dict[str, Any], namespace: str) -> SojournError:
     """An answer that is an error, as one of ours; `status` is the server's own account of it."""
     told = str(status.get("message") or status.get("reason") or f"HTTP status {code}")
@@ -43,19 +55,45 @@ def refusal(what: str, code: int, status: dict[str, Any], namespace: str) -> Soj
         )
     if code == 403:
         return _forbidden(what, told, namespace)
+    if code in (400, 422):
+        return Rejected(message) if _ADMISSION.search(told) else InvalidInput(what, _short(told))
     if code == 404:
-        return NotFound(message, hint="Run `sojourn list` to see all tasks.")
+        return _absent(message, told)
     if code == 409:
         return Conflict(message, hint="Try again.")
-    if code in (400, 422):
-        return InvalidInput(what, _short(told))
+    if code == 410:
+        return Expired(message, hint="Try again.")
     return Transient(message, hint="Try again to continue where it stopped.")
+
+
+def _absent(message: str, told: str) -> NotFound:
+    missing = _NAMESPACE.search(told)
+    if missing:
+        name = missing["name"]
+        return NotFound(
+            f"Namespace {name} not found",
+            hint=f"Run `kubectl create namespace {name}`, or set SOJOURN_K8S_NAMESPACE.",
+        )
+    return NotFound(message, hint="Run `sojourn list` to see all tasks.")
 
 
 def _forbidden(what: str, told: str, namespace: str) -> SojournError:
     policy = _POLICY.search(told)
     if policy:
         return Rejected(f"{what}: {told}", policy["level"])
+    if _ADMISSION.search(told):
+        return Rejected(f"{what}: {told}")
+    if _ENDING in told:
+        return Transient(
+            f"{what}: namespace {namespace} is being deleted",
+            hint="Wait until it is gone, or set SOJOURN_K8S_NAMESPACE to another one.",
+        )
+    amounts = _AMOUNTS.search(told)
+    if amounts:
+        return QuotaError(
+            f"{what}: {told}",
+            hint=f"Set {amounts['what']} with options.pod, or ask for a LimitRange with defaults.",
+        )
     if _QUOTA.search(told):
         return QuotaError(
             f"{what}: {told}",
@@ -66,8 +104,9 @@ def _forbidden(what: str, told: str, namespace: str) -> SojournError:
     if found:
         group = f".{found['group']}" if found["group"] else ""
         need = f"{found['verb']} {found['resource']}{group}"
+        where = "the whole cluster" if "cluster scope" in told else f"namespace {namespace}"
         return AuthError(
-            f"{what}: not allowed to {need} in namespace {namespace}",
+            f"{what}: not allowed to {need} in {where}",
             hint=f"Ask for a role that may {need}; docs/kubernetes.md has the least one.",
         )
     return AuthError(f"{what}: {told}", hint="docs/kubernetes.md has the least role.")
@@ -83,4 +122,31 @@ def unreachable(server: str, error: Exception) -> Transient:
     return Transient(
         f"Could not reach the Kubernetes API server at {server}: {told}",
         hint="Check your network and your kubeconfig, and try again.",
+    )
+
+
+def untrusted(server: str, error: BaseException) -> AuthError | None:
+    """If the two ends do not trust each other, which no repetition changes."""
+    cause: BaseException | None = error
+    while cause is not None:
+        told = str(cause)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return AuthError(
+                f"Could not verify the certificate of {server}: {cause.verify_message or told}",
+                hint="Check certificate-authority and tls-server-name in your kubeconfig.",
+            )
+        if isinstance(cause, ssl.SSLError) and "alert" in told.lower() and "cert" in told.lower():
+            return AuthError(
+                f"{server} rejected the client certificate",
+                hint="Log in again with your provider's tool, or update your kubeconfig.",
+            )
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def strange_answer(server: str) -> AuthError:
+    """Somebody answered, who is no API server."""
+    return AuthError(
+        f"{server} did not answer as a Kubernetes API server does",
+        hint="Check server and proxy-url in your kubeconfig, and log in again.",
     )

@@ -24,6 +24,7 @@ __all__ = ["condition", "ended", "job", "rank_of", "suspended"]
 
 _PODS = 1000  # at most, one after the other
 _WEEK = 7 * 86400
+_LONGEST = 2**31 - 1  # seconds: Kubernetes counts nanoseconds, and would come to less than none
 _PODS_IN_TIME = 10  # pods that may use all of the task's time before the whole Job ends
 
 
@@ -45,7 +46,7 @@ def job(
         "kind": "Job",
         "metadata": metadata,
         "spec": {
-            "activeDeadlineSeconds": _WEEK + _PODS_IN_TIME * task.timeout,
+            "activeDeadlineSeconds": min(_WEEK + _PODS_IN_TIME * task.timeout, _LONGEST),
             "backoffLimitPerIndex": 0,
             "completionMode": "Indexed",
             "completions": _PODS,

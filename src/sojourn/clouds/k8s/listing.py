@@ -27,15 +27,16 @@ def states(api: Api, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
     """Of tasks whose ranks have all ended: their pods tell how. Others need a closer look."""
     jobs: dict[str, list[Object]] = defaultdict(list)
     pods: dict[str, list[Object]] = defaultdict(list)
-    for job in api.list("Job", names.OURS):
+    ours = f"{names.OURS},{names.ID}"
+    for job in api.list("Job", ours):
         jobs[job["metadata"]["labels"][names.ID]].append(job)
-    for pod in api.list("Pod", names.OURS):
+    for pod in api.list("Pod", ours):
         pods[pod["metadata"]["labels"][names.ID]].append(pod)
     found = {}
     for id in ids:  # noqa: A001
         reports = final_reports(pods[str(id)])
-        ranks = len(jobs[str(id)])
-        if ranks and set(reports) == set(range(ranks)):
+        ranks = {rank_of(job) for job in jobs[str(id)]}
+        if ranks and set(reports) == ranks == set(range(len(ranks))):
             records = [
                 RankRecord(rank, report.attempt, machine, report)
                 for rank, (machine, report) in sorted(reports.items())
@@ -48,12 +49,15 @@ def final_reports(pods: list[Object]) -> dict[int, tuple[str, Report]]:
     """How ranks ended, and on which machines, as their agents left it in the pods' status."""
     found: dict[int, tuple[str, Report]] = {}
     for pod in pods:
-        for item in pod["status"].get("containerStatuses") or ():
-            message = (item["state"].get("terminated") or {}).get("message")
+        for item in pod.get("status", {}).get("containerStatuses") or ():
+            message = (item.get("state", {}).get("terminated") or {}).get("message")
             if item["name"] != names.AGENT or not message:
                 continue
             with suppress(ValueError, KeyError, TypeError, InvalidInput, SojournError):
                 report = Report.from_dict(json.loads(message))
+                known = found.get(report.rank)
+                if known and known[1].attempt > report.attempt:
+                    continue
                 if report.outcome.final and report.rank == rank_of(pod):
                     found[report.rank] = (pod["metadata"]["name"], report)
     return found

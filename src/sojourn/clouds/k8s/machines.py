@@ -108,6 +108,8 @@ def node_selector(region: str) -> dict[str, str]:
                 "region",
                 f"must be a node selector such as 'label=value,other=value', got {region!r}",
             )
+        if found["key"] in selected:
+            raise InvalidInput("region", f"label {found['key']} must be given once, got {region!r}")
         selected[found["key"]] = found["value"]
     return selected
 

@@ -32,9 +32,14 @@ ROLE = "sojourn/role"
 MACHINES, STORE = "machine", "store"  # roles of pods
 SCRIPT, AGENT = "script", "agent"  # containers
 _TAGS = "sojourn/tags"
-_KEY = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?")
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_PREFIX = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII)
+_LONGEST_PREFIX = 253
 _VALUE = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
-_RESERVED = ("sojourn/", "kubernetes.io/", "app.kubernetes.io/managed-by", "batch.kubernetes.io/")
+# Ours, and those by which Kubernetes tells pods apart.
+_RESERVED = ("app.kubernetes.io/managed-by", "controller-uid", "job-name")
+_RESERVED_PREFIXES = ("sojourn", "kubernetes.io", "k8s.io", "batch.kubernetes.io")
 
 
 def of_task(id: TaskId, **more: str) -> str:
@@ -65,6 +70,9 @@ def metadata(id: TaskId, name: str, task: Task | None, **labels: str) -> dict[st
 
 
 def _fits(key: str, value: str) -> bool:
-    if key.startswith(_RESERVED):
+    prefix, slash, name = key.rpartition("/")
+    if key in _RESERVED or prefix in _RESERVED_PREFIXES:
         return False
-    return bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))
+    if slash and (len(prefix) > _LONGEST_PREFIX or not _PREFIX.fullmatch(prefix)):
+        return False
+    return bool(_NAME.fullmatch(name) and _VALUE.fullmatch(value))

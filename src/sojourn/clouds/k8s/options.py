@@ -8,18 +8,21 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from sojourn.clouds.k8s import ABOUT
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["AGENT_IMAGE", "Mount", "Options", "image_of", "options_of"]
+__all__ = ["AGENT_IMAGE", "STORAGE_CLASS", "Mount", "Options", "image_of", "options_of"]
 
 AGENT_IMAGE = "SOJOURN_K8S_AGENT_IMAGE"
+STORAGE_CLASS = "SOJOURN_K8S_STORAGE_CLASS"
 _DEFAULT_AGENT = "python:3.13-slim"
 _IMAGES = {"ubuntu": "ubuntu:24.04", "nvidia": "nvidia/cuda:12.6.3-runtime-ubuntu24.04"}
-_KNOWN = ("agent_image", "pod", "storage_class")
+_KNOWN = tuple(name for name, _ in ABOUT.options)
 _DEFAULT_DISK = 10  # GB
+_TAKEN = ("", "dev", "proc", "sojourn", "sys")  # folders that mounts cannot be in
 _CLAIM = re.compile(
     r"claim:(?P<name>[a-z0-9][a-z0-9.-]*)(/(?P<path>[^:]*))?(?P<readonly>:ro)?", re.ASCII
 )
@@ -63,9 +66,9 @@ def options_of(task: Task) -> Options:
         agent_image=task.options.get("agent_image")
         or os.environ.get(AGENT_IMAGE)
         or _DEFAULT_AGENT,
-        storage_class=task.options.get("storage_class", ""),
+        storage_class=task.options.get("storage_class") or os.environ.get(STORAGE_CLASS, ""),
         pod=_patch(task.options.get("pod", "")),
-        mounts=tuple(_mount(at, what) for at, what in sorted(task.mounts.items())),
+        mounts=_mounts(task),
         disk=task.disk_size if task.disk_size > 0 else _DEFAULT_DISK,
     )
 
@@ -81,12 +84,25 @@ def _patch(text: str) -> dict[str, Any]:
         raise InvalidInput("options.pod", f"is not valid YAML: {error}") from error
     if not isinstance(found, dict) or set(found) - {"metadata", "spec"}:
         raise InvalidInput("options.pod", "must be a pod template with metadata and spec alone")
+    for name, part in found.items():
+        if not isinstance(part, dict):
+            raise InvalidInput("options.pod", f"{name} must be a map")
     return found
 
 
+def _mounts(task: Task) -> tuple[Mount, ...]:
+    mounts = tuple(_mount(at, what) for at, what in sorted(task.mounts.items()))
+    paths = [mount.at for mount in mounts]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise InvalidInput("mounts", f"must have one mount at {path}")
+    return mounts
+
+
 def _mount(at: str, what: str) -> Mount:
-    path = PurePosixPath(at)
-    if not path.is_absolute() or ".." in path.parts or str(path) in ("/", "/sojourn", "/dev/shm"):  # noqa: S108
+    path = PurePosixPath("/" + at.lstrip("/"))  # `//data` is another path for Python
+    top = path.parts[1] if len(path.parts) > 1 else ""
+    if not at.startswith("/") or ".." in path.parts or ":" in at or top in _TAKEN:
         raise InvalidInput("mounts", f"must be at an absolute path of its own, got {at!r}")
     claim, nfs = _CLAIM.fullmatch(what), _NFS.fullmatch(what)
     if claim:

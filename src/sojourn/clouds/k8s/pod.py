@@ -18,7 +18,7 @@ from sojourn.clouds.k8s.machines import (
 from sojourn.clouds.k8s.merging import merged
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.options import Options, image_of, options_of
-from sojourn.core.errors import InvalidInput
+from sojourn.clouds.k8s.patched import refuse_broken
 
 if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
@@ -29,15 +29,20 @@ __all__ = ["GRACE", "Place", "machine_template", "python_of", "store_template"]
 GRACE = 30  # seconds for the script after SIGTERM
 _STORING = 570  # and for the agent to store the last of its work
 _SLACK = 2 * 3600  # seconds of a pod beyond the task's timeout: pulling, restoring, storing
+_LONGEST = 2**31 - 1  # seconds, as Kubernetes has it
 _USER = 65532  # where a cluster allows no root
 _AGENT_REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 _AGENT_LIMITS = {"memory": "1Gi"}
 _SCRIPT_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
-# Pods that cannot even start would be replaced at once, again and again.
-_BOOT = """\
-command -v python3 >/dev/null || {
-    echo 'no python3 in the image of the agent' | tee /dev/termination-log; sleep 30; exit 70
-}
+# Pods that cannot even start would be replaced at once, again and again. The script's container
+# waits for the agent unless it is told.
+_BOOT = f"""\
+command -v python3 >/dev/null || {{
+    echo 'no python3 in the image of the agent' | tee /dev/termination-log
+    sleep 30
+    mkdir -p {places.FOLDER}/run && : >{places.FOLDER}/run/over
+    exit 70
+}}
 exec python3 -c "$SOJOURN_BOOT" "$@"
 """
 _UNPACK = f"""\
@@ -55,6 +60,20 @@ os.environ["PYTHONPATH"] = library
 module = sys.argv.pop(1)
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
+# What a patch says of all pods of a task, and of all their agents.
+_OF_ALL_PODS = (
+    "affinity",
+    "dnsConfig",
+    "dnsPolicy",
+    "imagePullSecrets",
+    "nodeSelector",
+    "priorityClassName",
+    "runtimeClassName",
+    "schedulerName",
+    "securityContext",
+    "tolerations",
+)
+_OF_ALL_AGENTS = ("env", "imagePullPolicy", "name", "resources", "securityContext")
 _TAG = re.compile(r"python:(3)\.(\d+)")
 
 
@@ -84,7 +103,7 @@ def machine_template(
     amounts = parse_machine(task.machine)
     spec = {
         **_common(task, options, restricted=restricted),
-        "activeDeadlineSeconds": task.timeout + _SLACK,
+        "activeDeadlineSeconds": min(task.timeout + _SLACK, _LONGEST),
         "terminationGracePeriodSeconds": GRACE + _STORING,
         "containers": [
             _script_container(task, options),
@@ -96,9 +115,10 @@ def machine_template(
     }
     if restricted:
         spec["containers"] = [_restricted(item) for item in spec["containers"]]
-    template = merged({"metadata": metadata, "spec": spec}, options.pod)
-    _refuse_broken(template, spec)
-    return dict(template)
+    ours = {"metadata": metadata, "spec": spec}
+    template = dict(merged(ours, options.pod))
+    refuse_broken(template, ours)
+    return template
 
 
 def store_template(
@@ -117,10 +137,22 @@ def store_template(
         "tolerations": tolerations(amounts, spot=task.spot >= 0),
         "affinity": node_affinity(amounts, spot=spot),
     }
-    kept = {"imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName", "affinity"}
-    patch = {key: value for key, value in (options.pod.get("spec") or {}).items() if key in kept}
     metadata = names.metadata(id, names.store_pod(id), task, role=names.STORE)
-    return {"metadata": metadata, "spec": merged(spec, patch)}
+    return dict(merged({"metadata": metadata, "spec": spec}, _patch_of_store(options)))
+
+
+def _patch_of_store(options: Options) -> dict[str, Any]:
+    """What of the user's patch is about where a pod may be and what its agent may do."""
+    given = options.pod.get("spec") or {}
+    spec = {key: value for key, value in given.items() if key in _OF_ALL_PODS}
+    agents = [item for item in given.get("containers") or () if item.get("name") == names.AGENT]
+    if agents:
+        spec["containers"] = [
+            {key: value for key, value in item.items() if key in _OF_ALL_AGENTS} for item in agents
+        ]
+    metadata = options.pod.get("metadata") or {}
+    told = {key: metadata[key] for key in ("annotations", "labels") if key in metadata}
+    return {"metadata": told, "spec": spec}
 
 
 def _common(task: Task, options: Options, *, restricted: bool) -> dict[str, Any]:
@@ -188,6 +220,7 @@ def _agent_container(
         "env": [
             {"name": "SOJOURN_BOOT", "value": _UNPACK},
             {"name": "SOJOURN_RANK", "value": str(rank)},
+            # The host name of a Job's pod is not its name, and another one may have it later.
             {
                 "name": "SOJOURN_MACHINE",
                 "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
@@ -201,7 +234,8 @@ def _agent_container(
 def _volumes(id: TaskId, place: Place) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [
         {"name": "shared", "emptyDir": {}},
-        {"name": "task", "secret": {"secretName": str(id), "defaultMode": 0o440}},
+        # For all users there: the agent's image may have any, and nobody else has this volume.
+        {"name": "task", "secret": {"secretName": str(id), "defaultMode": 0o444}},
         {"name": "program", "configMap": {"name": str(id)}},
     ]
     if place.claim:
@@ -214,30 +248,3 @@ def _script_volumes(options: Options) -> list[dict[str, Any]]:
         {"name": f"data-{number}", **mount.volume} for number, mount in enumerate(options.mounts)
     ]
     return [{"name": "shm", "emptyDir": {"medium": "Memory"}}, *data]
-
-
-def _refuse_broken(template: dict[str, Any], ours: dict[str, Any]) -> None:
-    """A patch may add and change, but not take away what a task is made of."""
-    spec = template["spec"]
-    containers = {item.get("name"): item for item in spec.get("containers", ())}
-    for item in ours["containers"]:
-        changed = containers.get(item["name"], {})
-        if changed.get("command") != item["command"]:
-            raise InvalidInput(
-                "options.pod", f"must keep the command of the container {item['name']}"
-            )
-    added = [name for name in containers if name not in (names.SCRIPT, names.AGENT)]
-    if added:
-        raise InvalidInput(
-            "options.pod",
-            f"the container {added[0]} would keep the pod from ending: "
-            "make it an init container with restartPolicy: Always",
-        )
-    if spec.get("restartPolicy") != "Never" or spec.get("shareProcessNamespace"):
-        raise InvalidInput(
-            "options.pod", "must keep restartPolicy, and not set shareProcessNamespace"
-        )
-    volumes = {item.get("name") for item in spec.get("volumes", ())}
-    for item in ours["volumes"]:
-        if item["name"] not in volumes:
-            raise InvalidInput("options.pod", f"must keep the volume {item['name']}")

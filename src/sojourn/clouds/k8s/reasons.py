@@ -32,8 +32,8 @@ def waiting(api: Api, pod: Object) -> str:
         if claims:
             return claims
         return f"no node fits: {_short(scheduled)}"
-    found = [e for e in last_events(api, pod["metadata"]["name"]) if e["reason"] in _MOUNT]
-    return f"could not mount a volume: {_short(found[-1]['message'])}" if found else ""
+    told = _told(api, pod["metadata"]["name"], _MOUNT)
+    return f"could not mount a volume: {told}" if told else ""
 
 
 def cannot_start(pod: Object) -> str:
@@ -74,15 +74,24 @@ def _claim_problem(api: Api, pod: Object) -> str:
         name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if not name:
             continue
-        claim = api.find("PersistentVolumeClaim", name)
+        try:
+            claim = api.find("PersistentVolumeClaim", name)
+        except AuthError:
+            return ""
         if claim is None:
             return f"claim {name} not found"
         if claim["status"].get("phase") == "Bound":
             continue
-        found = [e for e in last_events(api, name) if e["reason"] in _CLAIM]
-        if found:
-            return f"claim {name} is not bound: {_short(found[-1]['message'])}"
+        told = _told(api, name, _CLAIM)
+        if told:
+            return f"claim {name} is not bound: {told}"
     return ""
+
+
+def _told(api: Api, name: str, reasons: tuple[str, ...]) -> str:
+    """The last thing that is said of an object for one of these reasons."""
+    found = [event for event in last_events(api, name) if event.get("reason") in reasons]
+    return _short(str(found[-1].get("message") or found[-1]["reason"])) if found else ""
 
 
 def last_events(api: Api, name: str) -> list[Object]:
@@ -91,7 +100,7 @@ def last_events(api: Api, name: str) -> list[Object]:
         found = api.list("Event", fields=f"involvedObject.name={name}")
     except AuthError:
         return []
-    return sorted(found, key=lambda event: when(event))
+    return sorted(found, key=when)
 
 
 def when(event: Object) -> str:
@@ -109,8 +118,9 @@ def job_obstacle(api: Api, job: Object) -> str:
     failed = condition(job, "Failed")
     if failed:
         return f"Kubernetes gave up: {_short(failed.get('message', ''))}"
-    found = [e for e in last_events(api, job["metadata"]["name"]) if e["reason"] == "FailedCreate"]
-    return _short(found[-1]["message"]) if found else ""
+    if job.get("status", {}).get("active"):
+        return ""  # what is said of pods that failed before is over
+    return _told(api, job["metadata"]["name"], ("FailedCreate",))
 
 
 def _short(text: str) -> str:

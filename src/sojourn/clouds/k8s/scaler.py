@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.jobs import ended, rank_of, suspended
+from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.reasons import job_obstacle, waiting, when
 from sojourn.clouds.k8s.resources import gone
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
@@ -63,11 +64,15 @@ class KubernetesScaler:
             self._api.create("Job", self._objects.job(rank, suspend=suspend))
 
     def delete(self, ctx: Context) -> None:
-        """With all pods; what they had to store is stored, or not wanted."""
+        """With all pods; what they had to store is stored, or not wanted.
+
+        Nobody waits for the nodes to tell that their containers have ended: one that is lost
+        never does.
+        """
         for job in self._objects.jobs():
             self._api.delete("Job", job["metadata"]["name"])
         for pod in self._objects.pods():
-            self._api.delete("Pod", pod["metadata"]["name"], grace=1)
+            self._api.delete("Pod", pod["metadata"]["name"], grace=0)
         gone(ctx, self._all_gone, self.title)
 
     def _all_gone(self) -> bool:
@@ -127,8 +132,17 @@ class KubernetesScaler:
             return None
         wanted = sum(not suspended(job) and not ended(job) for job in jobs)
         pods = [pod for pod in self._objects.pods(role=names.MACHINES) if is_machine(pod)]
+        if pods and self._objects.door.is_open:
+            left = self._left()
+            pods = [pod for pod in pods if places.left(pod["metadata"]["name"]) not in left]
         stuck = any(_failed(job) for job in jobs)
         return Fleet(wanted, tuple(_machine(pod) for pod in pods), stuck=stuck)
+
+    def _left(self) -> set[str]:
+        """What machines left behind that only serve the store; a look at the store costs little."""
+        with suppress(SojournError):
+            return {item.path for item in self._objects.store().list(layout.MACHINES)}
+        return set()
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         """What the cluster says of anything that is named after the task."""

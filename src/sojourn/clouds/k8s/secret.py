@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import random
+import time
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -69,19 +72,21 @@ class SecretObjects:
         self._change(write)
         return won
 
-    def list(self, prefix: str) -> list[ObjectInfo]:
+    def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
         secret = self._secret()
-        names = secret.get("data") or {}
-        return sorted(
-            _info(secret, _path(key)) for key in names if _path(key).startswith(f"{prefix}/")
-        )
+        paths = sorted(_path(key) for key in secret.get("data") or {})
+        return [
+            _info(secret, path) for path in paths if path.startswith(f"{prefix}/") and path > after
+        ]
 
     def head(self, path: str) -> ObjectInfo | None:
         secret = self._secret()
         return _info(secret, path) if _key(path) in (secret.get("data") or {}) else None
 
     def delete(self, path: str) -> None:
-        self._change(lambda secret: (secret.get("data") or {}).pop(_key(path), None))
+        """Absent, with all the task or without: nothing to do."""
+        with suppress(NotFound):
+            self._change(lambda secret: _remove(secret, path))
 
     def _secret(self) -> Object:
         try:
@@ -93,7 +98,8 @@ class SecretObjects:
 
     def _change(self, write: Callable[[Object], object]) -> None:
         """Read, change and write; once more if somebody else was faster."""
-        for _ in range(_TRIES):
+        for number in range(_TRIES):
+            time.sleep(number * random.uniform(0.005, 0.02))  # noqa: S311 -- not at the same time
             secret = self._secret()
             before = json.dumps(secret, sort_keys=True)
             write(secret)
@@ -119,14 +125,30 @@ def _write(secret: Object, path: str, data: bytes) -> None:
     secret.setdefault("data", {})
     secret["data"] = secret["data"] or {}
     secret["data"][_key(path)] = base64.b64encode(data).decode()
-    annotations = secret["metadata"].setdefault("annotations", {})
-    written = json.loads(annotations.get(_WRITTEN) or "{}")
+    written = _written(secret)
     written[_key(path)] = datetime.now(timezone.utc).isoformat()
+    _tell(secret, written)
+
+
+def _remove(secret: Object, path: str) -> None:
+    (secret.get("data") or {}).pop(_key(path), None)
+    written = _written(secret)
+    if written.pop(_key(path), None):
+        _tell(secret, written)
+
+
+def _written(secret: Object) -> dict[str, str]:
+    return dict(json.loads((secret["metadata"].get("annotations") or {}).get(_WRITTEN) or "{}"))
+
+
+def _tell(secret: Object, written: dict[str, str]) -> None:
+    annotations = secret["metadata"].get("annotations") or {}
     annotations[_WRITTEN] = json.dumps(written, sort_keys=True)
+    secret["metadata"]["annotations"] = annotations
 
 
 def _info(secret: Object, path: str) -> ObjectInfo:
-    written = json.loads(secret["metadata"].get("annotations", {}).get(_WRITTEN) or "{}")
+    written = _written(secret)
     made = secret["metadata"]["creationTimestamp"].replace("Z", "+00:00")
     when = datetime.fromisoformat(written.get(_key(path), made))
     return ObjectInfo(path, len(base64.b64decode(secret["data"][_key(path)])), when)

@@ -27,8 +27,7 @@ _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 def configured() -> bool:
     """Whether there is any configuration."""
-    named = any(os.environ.get(name) for name in (PATHS, *CONTENTS))
-    return named or default_file().is_file() or in_cluster()
+    return any(os.environ.get(name) for name in (PATHS, *CONTENTS)) or bool(files()) or in_cluster()
 
 
 def in_cluster() -> bool:
@@ -36,14 +35,22 @@ def in_cluster() -> bool:
     return bool(os.environ.get(_IN_CLUSTER)) and (SERVICE_ACCOUNT / "token").is_file()
 
 
-def default_file() -> Path:
-    """Where kubectl looks."""
-    return Path.home() / ".kube" / "config"
+def default_file() -> Path | None:
+    """Where kubectl looks. None: whoever runs this has no home."""
+    try:
+        return Path.home() / ".kube" / "config"
+    except RuntimeError:
+        return None
 
 
 def files() -> list[Path]:
     """The files to read, in order; those of KUBECONFIG may be absent."""
     named = os.environ.get(PATHS, "")
     if named:
-        return [Path(part).expanduser() for part in named.split(os.pathsep) if part]
-    return [default_file()] if default_file().is_file() else []
+        parts = [part for part in named.split(os.pathsep) if part]
+        return list(dict.fromkeys(Path(part).expanduser() for part in parts))
+    default = default_file()
+    try:
+        return [default] if default and default.is_file() else []
+    except OSError:  # not allowed to look: reading it says so
+        return [default] if default else []

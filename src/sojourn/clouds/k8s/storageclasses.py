@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "default_class"]
 
-_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_DEFAULT = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
 # Disks, which one node at a time can have.
 _ONE_NODE = (
     "disk.csi.azure.com",
@@ -66,6 +69,8 @@ def check(api: Api, task: Task, name: str) -> Iterator[str]:
 def default_class(classes: list[Object]) -> Object | None:
     """Where claims without a class go; of several, the newest."""
     marked = [
-        c for c in classes if (c["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"
+        c
+        for c in classes
+        if "true" in [(c["metadata"].get("annotations") or {}).get(name) for name in _DEFAULT]
     ]
     return max(marked, key=lambda c: str(c["metadata"]["creationTimestamp"]), default=None)

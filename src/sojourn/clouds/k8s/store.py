@@ -26,7 +26,7 @@ class TaskStore:
         return self._secret.get(path) if in_secret(path) else self._opened().get(path)
 
     def stream(self, path: str) -> Iterator[memoryview]:
-        return self._opened().stream(path)
+        return iter([self.get(path)]) if in_secret(path) else self._opened().stream(path)
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         return self._opened().get_ranges(path, ranges)
@@ -52,7 +52,7 @@ class TaskStore:
 
     def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
         if prefix == layout.CREATORS:
-            return self._secret.list(prefix)
+            return self._secret.list(prefix, after)
         return self._opened().list(prefix, after)
 
     def head(self, path: str) -> ObjectInfo | None:

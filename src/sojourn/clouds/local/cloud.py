@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalCloud"]
 
+_WITHOUT_EFFECT = (
+    "machine",
+    "image",
+    "region",
+    "disk_size",
+    "spot",
+    "permission_set",
+    "mounts",
+    "options",
+)
+
 
 class LocalCloud:
     """Tasks on this computer."""
@@ -57,11 +68,7 @@ class LocalCloud:
                     f"or set {variable} to another folder",
                 )
         plain = type(task)(script=task.script)
-        ignored = [
-            name
-            for name in ("machine", "image", "region", "disk_size", "spot", "permission_set")
-            if getattr(task, name) != getattr(plain, name)
-        ]
+        ignored = [name for name in _WITHOUT_EFFECT if getattr(task, name) != getattr(plain, name)]
         if ignored:
             yield f"Ignoring {', '.join(ignored)}: the local cloud runs on this computer"
 

@@ -217,6 +217,18 @@ def test_what_is_beyond_all_limits_is_refused(laptop: SimAWS, field: str, value:
     assert laptop.inventory() == []
 
 
+def test_mounts_and_options_are_refused(laptop: SimAWS) -> None:
+    task = Task("#!/bin/sh\n", cloud="aws", mounts={"/a": "b"}, options={"pod": "", "x": "y"})
+    with pytest.raises(InvalidInput) as caught:
+        sojourn.create(task)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "mounts: not supported by AWS",
+        "options.pod: not supported by AWS",
+        "options.x: not supported by AWS",
+    ]
+    assert laptop.inventory() == []
+
+
 def test_a_profile_that_is_not_there_is_refused(laptop: SimAWS) -> None:
     given = "arn:aws:iam::123456789012:instance-profile/team/nobody"
     with pytest.raises(InvalidInput, match="instance profile nobody not found") as caught:

@@ -5,56 +5,41 @@
 #   control   start [INTERPRETER], count, TERM, KILL, end                      from the agent
 #   status    ready UID GID, started, cannot CODE, ended CODE KILLS, alive N  to the agent
 #   output    what the script prints                                          to the agent
+#
+# Names begin with sojourn_: a variable of the image must reach the script as it is.
 
-run=/sojourn/run
-trap : TERM INT HUP # the agent decides when the script has to go
+sojourn_run=/sojourn/run
+sojourn_waited=0    # tenths of a second
+trap 'exit 0' TERM # the pod goes away, and the agent was never there
 
-until [ -p "$run/ready" ]; do
-    sleep 0.1 2>/dev/null || sleep 1 2>/dev/null || :
+until [ -p "$sojourn_run/ready" ]; do
+    [ -e "$sojourn_run/over" ] && exit 0 # the agent cannot start
+    [ "$sojourn_waited" -lt 36000 ] || exit 0
+    if sleep 0.1 2>/dev/null; then
+        sojourn_waited=$((sojourn_waited + 1))
+    elif sleep 1 2>/dev/null; then
+        sojourn_waited=$((sojourn_waited + 10))
+    fi
 done
-exec 3>"$run/status" 4<"$run/control"
+# Opening a pipe waits for the other side, which may have died: so be that for a moment.
+exec 6<>"$sojourn_run/status" 3>"$sojourn_run/status" 6>&-
+exec 6<>"$sojourn_run/control" 4<"$sojourn_run/control" 6>&-
+exec 6<>"$sojourn_run/output" 5>"$sojourn_run/output" 6>&-
+trap 'sojourn_signalled=1' TERM INT HUP CHLD # the agent decides when the script has to go
 
-uid=0 gid=0
-while read -r key real rest; do
-    case $key in
-    Uid:) uid=$real ;;
-    Gid:) gid=$real ;;
+sojourn_uid=0 sojourn_gid=0
+while read -r sojourn_key sojourn_real sojourn_rest; do
+    case $sojourn_key in
+    Uid:) sojourn_uid=$sojourn_real ;;
+    Gid:) sojourn_gid=$sojourn_real ;;
     esac
 done </proc/self/status
-echo "ready $uid $gid" >&3
-
-# How often the kernel killed something here for lack of memory.
-killed() {
-    kills=0
-    for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
-        [ -r "$file" ] || continue
-        while read -r key count; do
-            case $key in oom_kill) kills=$count ;; esac
-        done <"$file"
-    done
-}
-
-read -r word interpreter <&4 || exit 0
-[ "$word" = start ] || exit 0
-if [ -n "$interpreter" ] && [ ! -x "$interpreter" ]; then
-    echo "cannot 127" >&3
-else
-    exec 5>"$run/output"
-    (
-        trap - TERM INT HUP
-        exec 3>&- 4<&- </dev/null >&5 2>&1 5>&-
-        . "$run/environment"
-        cd /sojourn/workdir || exit 126
-        . "$run/arguments"
-    ) &
-    script=$!
-    exec 5>&-
-    echo started >&3
-fi
+echo "ready $sojourn_uid $sojourn_gid" >&3
 
 # Signals go to everything in this container but this process and the one that sends them.
-(
+sojourn_listen() {
     trap '' TERM INT HUP
+    trap - CHLD
     while read -r word <&4; do
         case $word in
         TERM | KILL) kill -s "$word" -- -1 2>/dev/null ;;
@@ -66,21 +51,67 @@ fi
         esac
     done
     kill -s KILL -- -1 2>/dev/null
-) &
-listener=$!
+}
 
-if [ -n "$script" ]; then
-    code=0
-    while :; do
-        wait "$script"
-        code=$?
-        kill -0 "$script" 2>/dev/null || break # a signal for this process ends the waiting, too
+# How often the kernel killed something here for lack of memory.
+sojourn_killed() {
+    kills=0
+    for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+        [ -r "$file" ] || continue
+        while read -r key count; do
+            case $key in oom_kill) kills=$count ;; esac
+        done <"$file"
     done
-    killed
+}
+
+# A child that has ended is there until its parent asks for it.
+sojourn_alive() {
+    read -r line 2>/dev/null <"/proc/$1/stat" || return 1
+    case $line in *') Z '*) return 1 ;; esac
+}
+
+until read -r sojourn_word sojourn_interpreter <&4; do
+    [ -n "$sojourn_signalled" ] || exit 0 # a signal ends the reading, too
+    sojourn_signalled=
+done
+[ "$sojourn_word" = start ] || exit 0
+sojourn_script=
+if [ -n "$sojourn_interpreter" ] && [ ! -x "$sojourn_interpreter" ]; then
+    echo "cannot 127" >&3
+else
+    (
+        trap - TERM INT HUP CHLD
+        exec 3>&- 4<&- </dev/null >&5 2>&1 5>&-
+        . "$sojourn_run/begin"
+    ) &
+    sojourn_script=$!
+    echo started >&3
+fi
+exec 5>&-
+sojourn_listen &
+sojourn_listener=$!
+
+if [ -n "$sojourn_script" ]; then
+    code='' now=0
+    while :; do
+        sojourn_signalled=
+        if ! sojourn_alive "$sojourn_listener"; then
+            sojourn_listen & # the script killed it, and must not escape the agent by that
+            sojourn_listener=$!
+        fi
+        wait "$sojourn_script"
+        now=$?
+        # The second time, a shell may have forgotten it.
+        [ "$now" = 127 ] && [ -n "$code" ] && break
+        code=$now
+        # Any signal ends the waiting, and looks like the end of the script by that signal.
+        [ "$code" -gt 128 ] && [ -n "$sojourn_signalled" ] || break
+    done
+    sojourn_killed
     echo "ended $code $kills" >&3
 fi
 exec 3>&- 4<&-
-while kill -0 "$listener" 2>/dev/null; do
-    wait "$listener"
+while sojourn_alive "$sojourn_listener"; do
+    wait "$sojourn_listener"
 done
 exit 0

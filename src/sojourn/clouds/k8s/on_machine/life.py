@@ -65,6 +65,8 @@ class Life:
         self._report(store)
         self._neighbour.end()
         if code == RANK_ENDED:
+            with suppress(SojournError):
+                store.put(places.left(self._machine), b"")
             self._serve(store)
         return code
 

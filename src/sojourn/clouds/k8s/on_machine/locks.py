@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import suppress
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,8 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Locks"]
 
-# File systems whose locks are not seen by other nodes, or not known to be.
-_LOCAL_LOCKS = ("fuse", "9p", "virtiofs")
+# File systems whose locks are seen by all who have them; of disks, that is one node.
+_KNOWN = (
+    *("btrfs", "ceph", "cifs", "ext2", "ext3", "ext4", "f2fs", "gfs2", "lustre", "nfs", "nfs4"),
+    *("ocfs2", "overlay", "smb3", "tmpfs", "xfs", "zfs"),
+)
+# And the options with which they are not.
+_LOCAL = ("local_lock=all", "local_lock=flock", "localflock", "noflock", "nobrl", "nolock")
+_TAKEN_WITHIN = 2.0  # seconds; whoever looks whether this machine is dead holds it for a moment
 
 
 class Locks:
@@ -22,18 +28,34 @@ class Locks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._own = -1
+        self._machine = ""
         self._trusted = False
 
     def take(self, machine: str) -> None:
         """Hold one for as long as this process lives."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._trusted = not _file_system(self._folder).startswith(_LOCAL_LOCKS)
+        self._machine = machine
         self._own = os.open(self._folder / machine, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with suppress(OSError):
-            fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._trusted = _are_shared(self._folder) and self._taken()
+
+    def _taken(self) -> bool:
+        give_up = time.monotonic() + _TAKEN_WITHIN
+        while True:
+            try:
+                fcntl.flock(self._own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    return False
+                time.sleep(0.01)
+            except OSError:
+                return False
+            else:
+                return True
 
     def __contains__(self, machine: object) -> bool:
         if not self._trusted or not isinstance(machine, str) or "/" in machine:
+            return False
+        if machine == self._machine:  # to look would let it go, on NFS
             return False
         try:
             descriptor = os.open(self._folder / machine, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -48,14 +70,14 @@ class Locks:
         return True
 
 
-def _file_system(folder: Path) -> str:
-    """The kind of file system that a folder is on."""
-    best, kind = "", ""
+def _are_shared(folder: Path) -> bool:
+    """Whether locks in a folder are seen by everybody who has it."""
+    best, kind, options = "", "", ""
     path = str(folder.resolve())
     with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
         for line in mounts:
-            point, found = line.split()[1:3]
+            point, found, how = line.split()[1:4]
             inside = path == point or path.startswith(point.rstrip("/") + "/")
             if inside and len(point) >= len(best):
-                best, kind = point, found
-    return kind
+                best, kind, options = point, found, how
+    return kind in _KNOWN and not set(options.split(",")) & set(_LOCAL)

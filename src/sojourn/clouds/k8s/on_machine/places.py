@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sojourn.storage import layout
+
 __all__ = [
     "ACTIVITY",
     "FOLDER",
@@ -13,6 +15,7 @@ __all__ = [
     "STORE_OPTIONS",
     "TASK",
     "VOLUME",
+    "left",
 ]
 
 FOLDER = "/sojourn"  # of both containers: the workdir, the script, the pipes
@@ -27,3 +30,11 @@ LOCKS = "locks"  # each held by a machine for as long as it lives
 SETTINGS = "settings.json"
 STORE_OPTIONS = "store-options.json"
 ACTIVITY = "/tmp/sojourn/activity"  # noqa: S108 -- written whenever a laptop asks for something
+
+
+def left(machine: str) -> str:
+    """An object in the store that tells that a pod is no machine any more, and serves the store.
+
+    The cluster takes a second or two longer to tell.
+    """
+    return f"{layout.machine_path(machine)}.left"
