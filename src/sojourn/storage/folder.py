@@ -76,7 +76,7 @@ class FolderStore:
                     return True
             # Ours, if an answer was lost and the request repeated; gone, if nobody has won yet.
             with suppress(NotFound):
-                return self.get(path) == data
+                return bytes(self.get(path)) == bytes(data)
             time.sleep(wait)
         raise Transient(f"{path} in the store kept changing", hint="Try again.")
 

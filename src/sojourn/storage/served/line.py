@@ -21,6 +21,7 @@ _SAMPLE = 8 << 10  # bytes that are compressed to see what it brings
 _MEASURED = 16 << 10  # smaller ones tell more of the system than of the line
 _WEIGHT = 0.1  # of the newest measurement
 _AT_FIRST = 20e6  # bytes per second, until there are measurements
+_COSTS = 2.0  # times what compressing takes: somebody has to decompress it as well
 _TOO_FAST = 200e6  # compressing cannot keep up with this
 
 
@@ -78,7 +79,7 @@ class Line:
             return None
         start = time.perf_counter()
         saved = _SAMPLE - len(zlib.compress(memoryview(body)[:_SAMPLE], 1))
-        if saved <= 0 or saved / self._rate < time.perf_counter() - start:
+        if saved <= 0 or saved / self._rate < _COSTS * (time.perf_counter() - start):
             return None
         packed = zlib.compress(body, 1)
         return packed if len(packed) < len(body) else None
