@@ -16,6 +16,7 @@ __all__ = [
     "PYTHON_AS_USER",
     "SHELL",
     "SHELL_AS_USER",
+    "UBUNTU",
     "WITH_ENTRYPOINT",
     "build",
     "built",
@@ -27,6 +28,7 @@ PYTHON = "localhost/python:3.11"  # for the official one of this version
 PYTHON_AS_USER = "localhost/python:3.11-user"
 SHELL = "localhost/shell:1"  # BusyBox, and no Python
 SHELL_AS_USER = "localhost/shell:user"
+UBUNTU = "docker.io/library/ubuntu:24.04"  # what tasks have that choose none; has Python, too
 WITH_ENTRYPOINT = "localhost/shell:entrypoint"
 
 _RELEASE = "bookworm"
@@ -72,6 +74,7 @@ def _images(python: Path, shell: Path, pause: Path) -> list[oci.Image]:
         oci.Image(PAUSE, pause, entrypoint=("/pause",)),
         oci.Image(PYTHON, python, command=("python3",), environment=("LANG=C.UTF-8",)),
         oci.Image(PYTHON_AS_USER, python, command=("python3",), user=_USER),
+        oci.Image(UBUNTU, python, command=("/bin/bash",)),
         oci.Image(SHELL, shell, command=("/bin/sh",)),
         oci.Image(SHELL_AS_USER, shell, command=("/bin/sh",), user=_USER),
         oci.Image(WITH_ENTRYPOINT, shell, entrypoint=_ENTRYPOINT, command=("true",)),

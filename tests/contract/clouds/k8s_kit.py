@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from sojourn import Handle
-from sojourn.clouds.k8s import names, options, resources
+from sojourn.clouds.k8s import names, resources
 from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.objects import TaskObjects
@@ -54,7 +54,6 @@ class KubernetesKit:
         self._patched = pytest.MonkeyPatch()
         # Nobody wants to wait for a minute until a machine that was lost counts as lost.
         self._patched.setattr(resources, "_TTL", 4.0)
-        self._patched.setitem(options._IMAGES, "ubuntu", images.PYTHON)
         (root / "cache" / "sojourn").mkdir(parents=True)
         (root / "cache" / "sojourn" / "wheels").symlink_to(_WHEELS)
         with pytest.MonkeyPatch.context() as during:

@@ -40,13 +40,29 @@ class KubernetesScaler:
     def __init__(self, objects: TaskObjects) -> None:
         self._objects = objects
         self._api = objects.api
+        self._complete = False
 
     @property
     def title(self) -> str:
         return f"Job {self._objects.name}"
 
     def read(self, ctx: Context) -> bool:
-        return bool(self._objects.jobs() or self._objects.pods(role=names.MACHINES))
+        """Jobs that wait for an upload are not yet what they will be."""
+        return bool(self._objects.jobs()) and self._is_complete()
+
+    def _is_complete(self) -> bool:
+        """Whether nothing is left to upload, as far as anybody knows."""
+        if self._complete:
+            return True
+        try:
+            self._complete = not self._objects.holds or self._is_uploaded()
+        except NotFound:
+            return True  # all but the Jobs is gone
+        return self._complete
+
+    def _is_uploaded(self) -> bool:
+        secret = self._api.get("Secret", self._objects.name)
+        return bool((secret["metadata"].get("annotations") or {}).get(_UPLOADED))
 
     def create(self, ctx: Context) -> None:
         """The first machine comes at once if the upload goes through it, and waits for that."""
@@ -99,10 +115,7 @@ class KubernetesScaler:
     def _finish_upload(self) -> None:
         """Let machines begin that wait for the upload; told in the Secret, so that it is not asked
         for again."""
-        if not self._objects.holds:
-            return
-        secret = self._api.get("Secret", self._objects.name)
-        if (secret["metadata"].get("annotations") or {}).get(_UPLOADED):
+        if not self._objects.holds or self._is_uploaded():
             return
         self._objects.store().put(layout.UPLOADED, b"")
         done = {"metadata": {"annotations": {_UPLOADED: "yes"}}}
@@ -128,7 +141,7 @@ class KubernetesScaler:
 
     def fleet(self, ctx: Context) -> Fleet | None:
         jobs = self._objects.jobs()
-        if not jobs:
+        if not jobs or not self._is_complete():
             return None
         wanted = sum(not suspended(job) and not ended(job) for job in jobs)
         pods = [pod for pod in self._objects.pods(role=names.MACHINES) if is_machine(pod)]
