@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def account(
     kube_cluster: KubeCluster,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Account]:
+) -> Account:
     made = Account(kit, kube_cluster.kubeconfig, tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(made.file))
     return made

@@ -136,7 +136,11 @@ class TaskObjects:
         )
 
     def store_pod(self) -> Object:
-        """Made when no machine has the store."""
+        """Made when no machine has the store. There is none: raises NotFound."""
+        needed = {"PersistentVolumeClaim": self.place.claim, "ConfigMap": self.name}
+        for kind, name in needed.items():
+            if self.api.find(kind, name) is None:
+                raise NotFound(f"Store of {self.id} not found: no {kind} {name}")
         template = store_template(
             self.id, self.task, self.place, spot=self.spot, restricted=self.restricted
         )
