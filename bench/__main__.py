@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import aws, local, memory, startup, storage, terraform, wire
+from bench import aws, kube, local, memory, startup, storage, terraform, wire
 
 _ALL = {
     "startup": startup.main,
@@ -14,6 +14,7 @@ _ALL = {
     "memory": memory.main,
     "terraform": terraform.main,
     "aws": aws.main,
+    "kube": kube.main,
 }
 
 

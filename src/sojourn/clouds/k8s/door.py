@@ -140,10 +140,10 @@ class Door:
     def _make_pod(self, pods: list[Object]) -> None:
         name = names.store_pod(self._id)
         old = next((pod for pod in pods if pod["metadata"]["name"] == name), None)
-        if old and not _unscheduled(old):
-            self._api.delete("Pod", name, grace=0, uid=old["metadata"]["uid"])
-        elif old:
+        if old and _comes(old):
             return
+        if old:  # it has ended, because nobody asked it for anything
+            self._api.delete("Pod", name, grace=0, uid=old["metadata"]["uid"])
         with suppress(Conflict):
             self._api.create("Pod", self._make())
             self._made.set()
