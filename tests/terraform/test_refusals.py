@@ -24,7 +24,7 @@ class Bad(NamedTuple):
 _OF_TYPE = 'Inappropriate value for attribute "'
 
 _INVALID = [
-    Bad('cloud = "nowhere"', "unknown cloud 'nowhere' (available: aws, local)"),
+    Bad('cloud = "nowhere"', "unknown cloud 'nowhere' (available: aws, k8s, local)"),
     Bad('cloud = "locl"', "did you mean 'local'?"),
     Bad("cloud = null", "required, must not be null"),
     Bad('cloud = ["local"]', f'{_OF_TYPE}cloud": string required'),
@@ -223,7 +223,7 @@ def test_clouds_that_are_not_there_are_refused_with_those_that_are(project: Proj
     found = validated(project, code=1)
     assert {(one.message, one.line) for one in found} == {
         (
-            f"cloud: unknown cloud {cloud!r} (available: aws, local)",
+            f"cloud: unknown cloud {cloud!r} (available: aws, k8s, local)",
             f'cloud       = "{cloud}"',
         )
         for cloud in _CLOUDS

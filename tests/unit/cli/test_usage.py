@@ -62,7 +62,7 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         (["run", "--cloud", "locl", "--", "true"], "did you mean 'local'?"),
         (
             ["run", "--cloud", "mars", "--", "true"],
-            "unknown cloud 'mars' (available: aws, local",
+            "unknown cloud 'mars' (available: aws, k8s, local",
         ),
         (
             ["run", "--parallelism", "0", "--", "true"],

@@ -59,7 +59,7 @@ def test_help_lists_the_options_of_each_cloud(moon: ModuleType) -> None:
     context = click.Context(run)
     [option] = [item for item in run.params if item.name == "options"]
     shown = dict([option.get_help_record(context) or ("", "")])["--option KEY=VALUE"]
-    assert shown.endswith("[moon: crater, suit]")
+    assert shown.endswith("; moon: crater, suit]")
 
 
 def test_a_cloud_is_set_up_by_a_variable_or_a_file(
