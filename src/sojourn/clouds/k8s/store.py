@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s.secret import SecretObjects, in_secret
+from sojourn.core.errors import NotFound
 from sojourn.storage import layout
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ __all__ = ["TaskStore"]
 
 
 class TaskStore:
-    """A store whose smallest part is in the Secret. `opened` is called when the rest is needed."""
+    """A store whose smallest part is in the Secret. `opened` is called when the rest is needed.
+
+    If it raises NotFound, a creation broke off before there was any: then there is nothing in it.
+    """
 
     def __init__(self, secret: SecretObjects, opened: Callable[[], Store]) -> None:
         self._secret = secret
@@ -53,10 +57,18 @@ class TaskStore:
     def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
         if prefix == layout.CREATORS:
             return self._secret.list(prefix, after)
-        return self._opened().list(prefix, after)
+        try:
+            return self._opened().list(prefix, after)
+        except NotFound:
+            return []
 
     def head(self, path: str) -> ObjectInfo | None:
-        return self._secret.head(path) if in_secret(path) else self._opened().head(path)
+        if in_secret(path):
+            return self._secret.head(path)
+        try:
+            return self._opened().head(path)
+        except NotFound:
+            return None
 
     def delete(self, paths: Sequence[str]) -> None:
         for path in paths:
