@@ -104,7 +104,11 @@ class Neighbour:
         script = NeighbourScript(self, self._output, self._messages, wake)
         interpreter = _interpreter(file)
         self.say(f"start {interpreter}" if interpreter else "start")
-        script.begin(file)
+        try:
+            script.begin(file)
+        except BaseException:
+            script.output.close()
+            raise
         return script
 
     def _hide_pipes(self) -> None:

@@ -101,10 +101,11 @@ if [ -n "$sojourn_script" ]; then
         fi
         wait "$sojourn_script"
         now=$?
-        # The second time, a shell may have forgotten it.
-        [ "$now" = 127 ] && [ -n "$code" ] && break
+        # Any signal ends the waiting, and looks like the end of the script by that signal. This
+        # one comes when a child has ended, and no script dies of it.
+        [ "$now" = 145 ] && [ -n "$sojourn_signalled" ] && continue
+        [ "$now" = 127 ] && [ -n "$code" ] && break # told before, and forgotten since
         code=$now
-        # Any signal ends the waiting, and looks like the end of the script by that signal.
         [ "$code" -gt 128 ] && [ -n "$sojourn_signalled" ] || break
     done
     sojourn_killed
