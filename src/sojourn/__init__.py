@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         StepStarted,
         Warned,
     )
-    from sojourn.core.interfaces import KeyPair, Machine
+    from sojourn.core.interfaces import Connection, KeyPair, Machine, RemoteProcess, Terminal
     from sojourn.core.report import Outcome, Report
     from sojourn.core.status import RankStatus, State, Status
     from sojourn.core.task import Storage, Task
@@ -64,6 +64,7 @@ __all__ = [
     "CapacityError",
     "CloudEvent",
     "Conflict",
+    "Connection",
     "Event",
     "Handle",
     "IntegrityError",
@@ -81,6 +82,7 @@ __all__ = [
     "Progress",
     "QuotaError",
     "RankStatus",
+    "RemoteProcess",
     "Report",
     "Result",
     "SojournError",
@@ -92,6 +94,7 @@ __all__ = [
     "Storage",
     "Task",
     "TaskFailed",
+    "Terminal",
     "Transient",
     "Upload",
     "Warned",
@@ -134,7 +137,13 @@ _HOMES = {
         "StepStarted",
         "Warned",
     ),
-    "sojourn.core.interfaces": ("KeyPair", "Machine"),
+    "sojourn.core.interfaces": (
+        "Connection",
+        "KeyPair",
+        "Machine",
+        "RemoteProcess",
+        "Terminal",
+    ),
     "sojourn.core.report": ("Outcome", "Report"),
     "sojourn.core.status": ("RankStatus", "State", "Status"),
     "sojourn.core.task": ("Storage", "Task"),

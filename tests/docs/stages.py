@@ -143,6 +143,16 @@ def _changed_here(reader: Reader) -> None:
     reader.file("results/epoch.txt", "changed\n")
 
 
+def _at_epoch_30(reader: Reader) -> None:
+    """A task that runs, and stays where it is."""
+    _epoch_30(reader)
+    said = reader.type(
+        "sojourn run --detach --name epochs --workdir . -- sh -c 'echo up; exec sleep 300' && "
+        "until sojourn logs epochs | grep up; do :; done"
+    )
+    assert said.code == 0, said.text
+
+
 def _epoch_30(reader: Reader) -> None:
     reader.file("results/epoch.txt", "30\n")
 
@@ -171,6 +181,7 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/guide.md: A script that resumes": _resumes,
     "docs/guide.md: Checkpoints, and what a snapshot guarantees": _checkpoints,
     "docs/guide.md: Cleaning up": _ended,
+    "docs/guide.md: Commands on the machine": _at_epoch_30,
     "docs/guide.md: Detaching and Ctrl-C": _epoch_30,
     "docs/guide.md: JSON for scripts": _task_file,
     "docs/guide.md: Results at any time": _changed_here,

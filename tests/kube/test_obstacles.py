@@ -80,7 +80,7 @@ def test_a_storage_class_that_is_not_there(lab: Lab, kit: KubernetesKit) -> None
 
 def test_a_volume_that_cannot_be_shared(lab: Lab, kit: KubernetesKit) -> None:
     """Nobody knows before that this class has no volumes for several machines."""
-    with pytest.raises(SojournError, match="ReadWriteMany|is not bound"):
+    with pytest.raises(SojournError, match=r"ReadWriteMany|is not bound"):
         lab.create("true", parallelism=2, options={"storage_class": "node"})
     assert kit.leaks() == []
 

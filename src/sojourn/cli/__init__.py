@@ -29,6 +29,8 @@ _COMMANDS = {
     "status": ("status", "Show the state of a task."),
     "logs": ("logs", "Show the log of a task."),
     "attach": ("attach", "Follow a task to its end, as `run` does."),
+    "exec": ("exec", "Run a command on the machine of a running task."),
+    "ssh": ("ssh", "Open a shell on the machine of a running task."),
     "pull": ("pull", "Download the results of a task, at any time."),
     "stop": ("stop", "Stop the machines of a task; `start` resumes it."),
     "start": ("start", "Resume a stopped task."),
@@ -41,6 +43,7 @@ _COMMANDS = {
     "create": ("run", "The same as `run --detach`."),
     "read": ("read", "Show the log and the state of a task, or follow its log."),
 }
+_FUNCTIONS = {"exec": "exec_", "list": "list_"}  # which Python has others of
 _ALIASES = {"ls": "list", "ps": "list", "rm": "delete"}
 
 
@@ -55,7 +58,7 @@ class _Lazy(click.Group):
         if name not in _COMMANDS:
             return None
         module = import_module(f"sojourn.cli.commands.{_COMMANDS[name][0]}")
-        command: click.Command = getattr(module, name.replace("list", "list_"))
+        command: click.Command = getattr(module, _FUNCTIONS.get(name, name))
         return command
 
     def resolve_command(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Session",
     "check_into",
+    "complete_id",
     "id_argument",
     "ids_argument",
     "into_option",
@@ -27,6 +28,7 @@ __all__ = [
     "opened",
     "output_option",
     "told",
+    "tty_option",
 ]
 
 _BROKEN_PIPE = 141  # as a shell has it for a program that SIGPIPE ended
@@ -106,6 +108,17 @@ def json_option(function: _Function) -> _Function:
         "as_json",
         is_flag=True,
         help="Print JSON lines; see docs/reference.md.",
+    )(function)
+
+
+def tty_option(function: _Function) -> _Function:
+    """Adds --tty and --no-tty; None if neither is given."""
+    return click.option(
+        "-t/-T",
+        "--tty/--no-tty",
+        "tty",
+        default=None,
+        help="Use a terminal or none (default: a terminal if you are at one).",
     )(function)
 
 

@@ -136,9 +136,11 @@ def open_channels(
 
     Raises AuthError, NotFound and others for a refusal, Transient if there is no answer.
     """
-    channels = _try(api, what, path, query, offered, renew=False)
+    headers = api.credentials.headers()
+    channels = _try(api, what, path, query, offered, headers, last=not api.credentials.can_renew)
     if channels is None:
-        channels = _try(api, what, path, query, offered, renew=True)
+        headers = api.credentials.headers(refused=headers)
+        channels = _try(api, what, path, query, offered, headers, last=True)
     if channels is None:
         raise refusal(what, 401, {}, api.namespace)
     return channels
@@ -150,10 +152,11 @@ def _try(
     path: str,
     query: Sequence[tuple[str, str]],
     offered: Sequence[str],
+    headers: dict[str, str],
     *,
-    renew: bool,
+    last: bool,
 ) -> Channels | None:
-    """None: other credentials may do."""
+    """None: other credentials may do, if these are not the last."""
     cluster = api.login.cluster
     server = cluster.server.rstrip("/")
     try:
@@ -164,12 +167,12 @@ def _try(
         raise unreachable(server, error) from error
     try:
         protocol = _protocol(f"ws{server.removeprefix('http')}{path}?{urlencode(query)}", offered)
-        answer, early = _greet(wire, protocol, api.credentials.headers(renew=renew))
+        answer, early = _greet(wire, protocol, headers)
         if answer.status_code == 101:
             wire.patient()
             return Channels(wire, protocol, server, early)
         wire.close()
-        if answer.status_code == 401 and api.credentials.can_renew and not renew:
+        if answer.status_code == 401 and not last:
             return None
         told = _told(bytes(answer.body or b""))
         raise refusal(what, answer.status_code, told, api.namespace)

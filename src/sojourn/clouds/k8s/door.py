@@ -14,9 +14,10 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.jobs import ended, suspended
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.reasons import cannot_start, waiting
-from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
+from sojourn.core.errors import CapacityError, Conflict, NotFound, SojournError, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -106,19 +107,31 @@ class Door:
             running = [pod for pod in pods if _runs(pod)]
             if running:
                 # A machine rather than a pod of our own, and the newest.
-                running.sort(key=lambda pod: pod["metadata"]["labels"][names.ROLE] == names.STORE)
+                running.sort(key=lambda pod: _role(pod) == names.STORE)
                 return str(running[0]["metadata"]["name"])
-            coming = [pod for pod in pods if _comes(pod)]
-            patient = time.monotonic() - began < _UNSCHEDULED_FOR
-            if not any(patient or not _unscheduled(pod) for pod in coming):
-                self._make_pod(pods)
-            elif time.monotonic() - began > _COMES_WITHIN:
+            waited = time.monotonic() - began
+            if waited > _COMES_WITHIN:
                 raise Transient(self._why(pods), hint="Try again later.")
-            if time.monotonic() - began > _TELL_AFTER and coming:
+            if not self._expects_machine(pods, waited):
+                self._make_pod(pods)
+            if waited > _TELL_AFTER:
                 told = self._tell(pods, told)
             with closing(self._changes(version)) as changes:
                 if next(changes, None) is None:
                     time.sleep(_PAUSE)  # it may have ended at once
+
+    def _expects_machine(self, pods: list[Object], waited: float) -> bool:
+        """Whether a machine is about to come: one that looks for a node may look for long."""
+        machines = [pod for pod in pods if _comes(pod) and _role(pod) == names.MACHINES]
+        if any(not _unscheduled(pod) for pod in machines):
+            return True
+        if waited > _UNSCHEDULED_FOR:
+            return False
+        return bool(machines) or self._are_wanted()
+
+    def _are_wanted(self) -> bool:
+        jobs = self._api.list("Job", names.of_task(self._id))
+        return any(not suspended(job) and not ended(job) for job in jobs)
 
     def _changes(self, version: str) -> Generator[Object, None, None]:
         """A pod that changed; nobody waits for it forever, as nothing may."""
@@ -142,8 +155,8 @@ class Door:
     def _tell(self, pods: list[Object], told: str) -> str:
         why = self._why(pods)
         for pod in pods:
-            if never := cannot_start(pod):
-                raise NotFound(never)
+            if never := cannot_start(self._api, pod):
+                raise CapacityError(f"A pod of {self._id} cannot start: {never}")
         if why != told and self.ctx is not None:
             self.ctx.note(f"Waiting for a pod: {why}")
         return why
@@ -170,6 +183,10 @@ def _runs(pod: Object) -> bool:
         return False
     statuses = pod["status"].get("containerStatuses") or ()
     return any(item["name"] == names.AGENT and "running" in item["state"] for item in statuses)
+
+
+def _role(pod: Object) -> str:
+    return str(pod["metadata"]["labels"].get(names.ROLE))
 
 
 def _comes(pod: Object) -> bool:

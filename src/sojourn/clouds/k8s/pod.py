@@ -43,7 +43,15 @@ command -v python3 >/dev/null || {{
     mkdir -p {places.FOLDER}/run && : >{places.FOLDER}/run/over
     exit 70
 }}
-exec python3 -c "$SOJOURN_BOOT" "$@"
+# As process 1, Python would not hear a signal that comes before it listens.
+trap 'kill -TERM "$agent" 2>/dev/null' TERM
+python3 -c "$SOJOURN_BOOT" "$@" &
+agent=$!
+while :; do
+    wait "$agent"
+    code=$?
+    kill -0 "$agent" 2>/dev/null || exit "$code"
+done
 """
 _UNPACK = f"""\
 import io, os, platform, runpy, shutil, sys, zipfile

@@ -36,8 +36,10 @@ def waiting(api: Api, pod: Object) -> str:
     return f"could not mount a volume: {told}" if told else ""
 
 
-def cannot_start(pod: Object) -> str:
-    """Why a pod never will; empty if it may."""
+def cannot_start(api: Api, pod: Object) -> str:
+    """Why a pod never will, as far as can be known; empty if it may."""
+    if _not_scheduled(pod) and (claim := _claim_problem(api, pod)):
+        return f"{claim}; choose another storage class, or set storage.container to a bucket"
     for item in _statuses(pod):
         state = item["state"].get("waiting") or {}
         if state.get("reason") == "InvalidImageName":

@@ -53,7 +53,9 @@ class LocalReach:
     ) -> RemoteProcess:
         agent = self._scaler.agent(self._machine)
         if not (self._folder / "script").exists():
-            raise Transient(f"Machine {self._machine} is still being prepared")
+            raise Transient(
+                f"Machine {self._machine} is still starting", hint="Try again in a moment."
+            )
         variables = self._variables(ctx, agent)
         process = self._start(variables, command, terminal)
         try:
