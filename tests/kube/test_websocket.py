@@ -127,12 +127,13 @@ def _connected(api: Api, port: int) -> Forwarded:
     """The listener may need a moment."""
     for _ in range(100):
         connection = forward(api, POD, port)
-        connection.write(b"?")
         try:
+            connection.write(b"?")
             if connection.read() == b"?":
                 return connection
-        except NotFound:
-            connection.close()
+        except (NotFound, BrokenPipeError):
+            pass
+        connection.close()
     raise AssertionError("nobody listens")
 
 
