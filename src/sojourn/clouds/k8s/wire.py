@@ -103,7 +103,8 @@ class Wire:
                 while rest:
                     rest = rest[self._tls.write(rest) :]
                 data = self._out.read()
-        self._socket.sendall(data)
+        if data:
+            self._socket.sendall(data)
 
     def close(self) -> None:
         """End it, also for those who read or write."""

@@ -21,6 +21,7 @@ _SAMPLE = 8 << 10  # bytes that are compressed to see what it brings
 _MEASURED = 16 << 10  # smaller ones tell more of the system than of the line
 _WEIGHT = 0.1  # of the newest measurement
 _AT_FIRST = 20e6  # bytes per second, until there are measurements
+_PAUSE = 31  # pieces
 _COSTS = 2.0  # times what compressing takes: somebody has to decompress it as well
 _TOO_FAST = 200e6  # compressing cannot keep up with this
 
@@ -34,6 +35,7 @@ class Line:
         self._busy = False
         self._urgent = 0
         self._rate = _AT_FIRST
+        self._pause = self._unasked = 0  # pieces without a sample
 
     def send(self, kind: int, id: int, body: Buffer = b"") -> None:
         """Send a frame; raises what the stream raises."""
@@ -77,9 +79,16 @@ class Line:
         """The body compressed, if that is faster than sending it as it is."""
         if len(body) < _SAMPLE or self._rate > _TOO_FAST:
             return None
+        if self._unasked:
+            self._unasked -= 1  # by several threads, and not exactly
+            return None
         start = time.perf_counter()
         saved = _SAMPLE - len(zlib.compress(memoryview(body)[:_SAMPLE], 1))
         if saved <= 0 or saved / self._rate < _COSTS * (time.perf_counter() - start):
+            # Most bodies are like the last one, and samples cost as much as checksums.
+            self._pause = min(_PAUSE, 2 * self._pause + 1)
+            self._unasked = self._pause
             return None
+        self._pause = 0
         packed = zlib.compress(body, 1)
         return packed if len(packed) < len(body) else None

@@ -13,12 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.core.errors import AuthError, Conflict, IntegrityError, QuotaError, Transient
+from sojourn.core.context import Context
+from sojourn.core.errors import (
+    AuthError,
+    Cancelled,
+    Conflict,
+    IntegrityError,
+    QuotaError,
+    Transient,
+)
 from sojourn.storage.folder import FolderStore
+from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.served.client import ServedStore
 from sojourn.storage.served.frames import PREAMBLE
 from tests.support.disks import small_disk
 from tests.support.streams import Faulty, ProcessStream, served
+from tests.support.waiting import until
 
 LARGE = random.Random(1).randbytes(3 << 20)
 
@@ -306,6 +316,7 @@ def test_large_bodies_take_little_memory(folder: Path) -> None:
 import os
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
+from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.served.client import ServedStore
 from tests.support.streams import served
 streams = []
@@ -330,3 +341,14 @@ with ServedStore(open_stream) as store, ThreadPoolExecutor(4) as pool:
     ours, theirs = (int(size) >> 10 for size in said.split())
     assert ours < 150
     assert theirs < 60
+
+
+def test_a_call_that_gets_no_answer_ends_with_its_caller() -> None:
+    """And the thread that made it ends when the store is closed."""
+    before = set(threading.enumerate())
+    ctx = Context()
+    with ServedStore(lambda: _Scripted(PREAMBLE, waits=True)) as store:
+        threading.Timer(0.3, ctx.cancel).start()
+        with pytest.raises(Cancelled):
+            Interruptible(store, ctx).get("a")
+    until(lambda: set(threading.enumerate()) <= before)
