@@ -171,6 +171,8 @@ class _Follower:
             if not self._warned:
                 ctx.warn(f"New log lines may appear a few seconds late: {error.message}")
             self._warned = True
+        except NotFound:
+            return  # its state will tell
 
     def _are_gone(self, ctx: Context, state: State) -> bool:
         """Whether the machines of a task that has ended are, or take too long to go."""

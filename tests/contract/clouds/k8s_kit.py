@@ -9,7 +9,7 @@ import sys
 import time
 import uuid
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.objects import TaskObjects
 from sojourn.clouds.k8s.scaler import is_machine
 from sojourn.clouds.k8s.websocket import execute
+from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from tests.contract.clouds.kit import Kit
 from tests.kube import images
@@ -104,13 +105,12 @@ class KubernetesKit:
     def age(self, seconds: float) -> None:
         for secret in self.api.list("Secret", names.OURS):
             objects = TaskObjects(self.api, TaskId.parse(secret["metadata"]["name"]), None)
-            pod = objects.door._pod()
-            self._run(pod, names.AGENT, "python3", "-c", _AGE, objects.folder, str(seconds))
-            objects.door.close()
-            written = json.loads(secret["metadata"]["annotations"]["sojourn/written"])
-            for key, text in written.items():
-                before = datetime.fromisoformat(text) - timedelta(seconds=seconds)
-                written[key] = before.isoformat()
+            with suppress(NotFound):  # a creation that broke off early has none
+                pod = objects.door._pod()
+                self._run(pod, names.AGENT, "python3", "-c", _AGE, objects.folder, str(seconds))
+                objects.door.close()
+            before = datetime.now(timezone.utc) - timedelta(seconds=seconds)
+            written = dict.fromkeys(secret["data"], before.isoformat())
             marks = {"sojourn/written": json.dumps(written)}
             self.api.merge("Secret", objects.name, {"metadata": {"annotations": marks}})
 

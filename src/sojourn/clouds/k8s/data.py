@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from sojourn.core.errors import NotFound
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
@@ -20,6 +22,15 @@ class KubernetesData(StoreData):
     def __init__(self, objects: TaskObjects) -> None:
         super().__init__(objects.store)
         self._objects = objects
+
+    def idle(self, ctx: Context) -> float:
+        """What laptops say of a task is in the Secret; a creation may have come no further."""
+        try:
+            written = self._objects.secret.last_written()
+        except NotFound:
+            return super().idle(ctx)
+        since = (datetime.now(timezone.utc) - written).total_seconds()
+        return min(since, super().idle(ctx))
 
     def _at(self, ctx: Context) -> Store:
         self._objects.door.ctx = ctx

@@ -83,6 +83,11 @@ class SecretObjects:
         secret = self._secret()
         return _info(secret, path) if _key(path) in (secret.get("data") or {}) else None
 
+    def last_written(self) -> datetime:
+        """When a laptop last wrote any of them, by its own clock."""
+        secret = self._secret()
+        return max(_info(secret, _path(key)).modified for key in secret["data"])
+
     def delete(self, path: str) -> None:
         """Absent, with all the task or without: nothing to do."""
         with suppress(NotFound):
