@@ -17,28 +17,28 @@ from tests.support.streams import served
 
 
 @pytest.fixture(params=["folder", "folder-without-links", "served", "s3", "s3-with-prefix"])
-def kind(request: pytest.FixtureRequest) -> str:
+def medium(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def address(
-    kind: str,
+    medium: str,
     request: pytest.FixtureRequest,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> StoreAddress:
-    if kind == "folder-without-links":
+    if medium == "folder-without-links":
         monkeypatch.setattr(os, "link", _refuse)
-    if not kind.startswith("s3"):
+    if not medium.startswith("s3"):
         return StoreAddress(f"file://{tmp_path}")
     server: Seaweed = request.getfixturevalue("seaweed")
-    return server.address("a folder/in it" if kind == "s3-with-prefix" else "")
+    return server.address("a folder/in it" if medium == "s3-with-prefix" else "")
 
 
 @pytest.fixture
-def store(kind: str, address: StoreAddress, tmp_path: Path) -> Iterator[Store]:
-    if kind == "served":
+def store(medium: str, address: StoreAddress, tmp_path: Path) -> Iterator[Store]:
+    if medium == "served":
         with ServedStore(lambda: served(tmp_path)) as store:
             yield store
     else:
