@@ -107,7 +107,11 @@ class KubernetesScaler:
         live = [job for job in jobs if not ended(job)]
         if len(live) < machines:
             self._renew(ctx, jobs)
-        together([partial(self._suspend, job, False) for job in live if suspended(job)])
+        live.sort(key=lambda job: (suspended(job), rank_of(job)))  # those at work go on
+        wanted, others = live[:machines], live[machines:]
+        changes = [partial(self._suspend, job, False) for job in wanted if suspended(job)]
+        changes += [partial(self._suspend, job, True) for job in others if not suspended(job)]
+        together(changes)
 
     def _suspend(self, job: Object, value: bool) -> None:
         self._api.merge("Job", job["metadata"]["name"], {"spec": {"suspend": value}})
