@@ -1,0 +1,84 @@
+"""The whole life of a task on Kubernetes, led by Terraform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.clouds import k8s_kit
+from tests.contract.clouds.k8s_kit import KubernetesKit
+from tests.contract.clouds.kit import in_use
+from tests.terraform.project import Project
+
+pytestmark = pytest.mark.kube
+
+# The old provider's example, with fewer epochs and nodes that are chosen by their labels.
+_TASK = """
+resource "iterative_task" "example" {
+  cloud       = "k8s"
+  machine     = "m"
+  image       = "ubuntu"
+  region      = "foo=bar,goo=baz"
+  disk_size   = -1
+  spot        = 0
+  parallelism = 1
+  timeout     = 86400
+  environment = { GREETING = "Hello, world!" }
+  storage {
+    workdir = "."
+    output  = "results"
+    exclude = ["/.dvc/cache", "/results/tempfile", "*.pyc"]
+  }
+  script = <<-END
+    #!/bin/bash
+    mkdir -p results
+    echo "$GREETING" | tee results/greeting
+    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
+    EPOCH=$${EPOCH:-1}
+    echo "(re)starting training loop from $EPOCH up to 3 epochs"
+    for epoch in $(seq $EPOCH 3); do
+      echo "$epoch" | tee results/epoch.txt
+    done
+  END
+}
+"""
+
+
+@pytest.fixture
+def kit(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[KubernetesKit]:
+    with in_use(k8s_kit.make(tmp_path_factory), monkeypatch) as kit:
+        yield kit
+
+
+@pytest.fixture
+def on_k8s(kit: KubernetesKit, project: Project) -> Iterator[Project]:
+    for name, value in kit.environment().items():
+        if name.startswith(("KUBE", "SOJOURN_")) or name == "XDG_CACHE_HOME":
+            project.environment[name] = value
+    node = kit.api.list("Node")[0]["metadata"]["name"]
+    kit.api.merge("Node", node, {"metadata": {"labels": {"foo": "bar", "goo": "baz"}}})
+    yield project
+    kit.api.merge("Node", node, {"metadata": {"labels": {"foo": None, "goo": None}}})
+
+
+def test_whole_life(kit: KubernetesKit, on_k8s: Project) -> None:
+    project = on_k8s
+    project.write(_TASK)
+    project.init()
+    assert "1 to add, 0 to change, 0 to destroy" in project.plan(code=2).out
+    assert kit.leaks() == []
+    project.apply()
+    project.until_state("succeeded")
+    task = project.task()
+    assert task["status"] == {"running": 0, "succeeded": 1, "failed": 0}
+    assert "(re)starting training loop from 1 up to 3 epochs" in task["logs"][0]
+    assert any("SuccessfulCreate" in event for event in task["events"])
+    project.plan(code=0)
+    project.destroy()
+    assert kit.leaks() == []
+    results = project.folder / "results"
+    assert (results / "greeting").read_text() == "Hello, world!\n"
+    assert (results / "epoch.txt").read_text() == "3\n"
