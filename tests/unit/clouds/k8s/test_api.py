@@ -333,7 +333,7 @@ def test_a_server_by_another_name(tmp_path: Path, authority: Authority, proxied:
     with pytest.raises(AuthError, match="Could not verify"):
         api.get("Pod", "x")
     api._client.close()
-    more = {"proxy": proxy.url} if proxied else {}
+    more: dict[str, Any] = {"proxy": proxy.url} if proxied else {}
     api = _api(server, authority, server_name="kube.example", **more)
     api.get("Pod", "x")
     assert proxy.asked == ([f"127.0.0.1:{server.port}"] if proxied else [])

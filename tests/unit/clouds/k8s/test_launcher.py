@@ -116,7 +116,6 @@ def test_variables_of_the_image_reach_the_script(make: Make) -> None:
     [
         ("exit 0", 0),
         ("exit 127", 127),
-        ("exit 145", 145),
         ("exit 255", 255),
         ("kill -TERM $$", 143),
         ("kill -KILL $$", 137),

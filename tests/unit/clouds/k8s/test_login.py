@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import stat
 import sys
 import threading
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -73,7 +75,7 @@ def _login(user: User, **cluster: Any) -> Login:
     return Login(Cluster(**{"server": "https://x", **cluster}), user, "default", "here", "a file")
 
 
-def _asking(program: Program, cluster: dict[str, Any] | None = None, **plugin: Any) -> Credentials:
+def _asking(program: Program, cluster: Any = None, /, **plugin: Any) -> Credentials:
     whole = {"apiVersion": _V1, "command": str(program.path), **plugin}
     return Credentials(_login(User(plugin=whole), **(cluster or {})))
 
@@ -130,10 +132,10 @@ def test_a_token_is_renewed_before_it_ends(
     credentials = _asking(program)
     credentials.headers()
     program.says(timedelta(hours=2), token="two")
-    now = login_module.time.time()
-    monkeypatch.setattr(login_module.time, "time", lambda: now + 3600 - 60)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3600 - 60)
     assert credentials.headers()["Authorization"] == "Bearer one"
-    monkeypatch.setattr(login_module.time, "time", lambda: now + 3600 - 20)
+    monkeypatch.setattr(time, "time", lambda: now + 3600 - 20)
     assert credentials.headers()["Authorization"] == "Bearer two"
 
 
@@ -201,8 +203,8 @@ def test_certificates_of_a_program_are_renewed(
     assert program.times == 1
     first = api._client
     issue("two")
-    now = login_module.time.time()
-    monkeypatch.setattr(login_module.time, "time", lambda: now + 3600)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3600)
     api.get("Pod", "x")
     assert [item.subject for item in server.asked] == ["one", "one", "two"]
     first.close()
@@ -265,11 +267,11 @@ def test_tokens_in_files_are_read_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert credentials.headers(refused=refused)["Authorization"] == "Bearer one"
     file.write_text("two\n")
     assert credentials.headers()["Authorization"] == "Bearer one"
-    now = login_module.time.time()
-    monkeypatch.setattr(login_module.time, "time", lambda: now + 61)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
     assert credentials.headers()["Authorization"] == "Bearer two"
     file.write_text("")  # just being written
-    monkeypatch.setattr(login_module.time, "time", lambda: now + 200)
+    monkeypatch.setattr(time, "time", lambda: now + 200)
     assert credentials.headers()["Authorization"] == "Bearer two"
 
 
@@ -306,6 +308,6 @@ def test_the_name_of_the_server_is_in_the_context() -> None:
     """Whoever wraps a socket with it, websockets too, asks for that name."""
     context = Credentials(_login(User(), server_name="name.example")).tls()
     assert context is not None
-    incoming, outgoing = login_module.ssl.MemoryBIO(), login_module.ssl.MemoryBIO()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     made = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
     assert made.server_hostname == "name.example"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sojourn.clouds.k8s.merging import merged
@@ -39,6 +39,7 @@ _templates = _maps(_scalars)
 _patches = _maps(st.one_of(_scalars, st.none()))
 
 
+@settings(max_examples=40, deadline=None)
 @given(_templates, _patches)
 def test_a_patch_applied_twice_is_a_patch_applied_once(base: Any, patch: Any) -> None:
     before = copy.deepcopy((base, patch))
@@ -47,12 +48,14 @@ def test_a_patch_applied_twice_is_a_patch_applied_once(base: Any, patch: Any) ->
     assert (base, patch) == before
 
 
+@settings(max_examples=40, deadline=None)
 @given(_templates)
 def test_nothing_and_oneself_change_nothing(base: Any) -> None:
     assert merged(base, {}) == base
     assert merged(base, base) == base
 
 
+@settings(max_examples=40, deadline=None)
 @given(_templates, _patches)
 def test_null_never_stays(base: Any, patch: Any) -> None:
     def nulls(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sojourn.clouds.k8s import names
@@ -45,6 +45,7 @@ def _made(tags: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return found["labels"], others
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(_texts, _texts, max_size=4))
 def test_labels_are_valid_and_no_tag_is_lost(tags: dict[str, str]) -> None:
     labels, others = _made(tags)

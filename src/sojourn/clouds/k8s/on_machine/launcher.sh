@@ -25,7 +25,7 @@ done
 exec 6<>"$sojourn_run/status" 3>"$sojourn_run/status" 6>&-
 exec 6<>"$sojourn_run/control" 4<"$sojourn_run/control" 6>&-
 exec 6<>"$sojourn_run/output" 5>"$sojourn_run/output" 6>&-
-trap 'sojourn_signalled=1' TERM INT HUP CHLD # the agent decides when the script has to go
+trap '' TERM INT HUP # the agent decides when the script has to go
 
 sojourn_uid=0 sojourn_gid=0
 while read -r sojourn_key sojourn_real sojourn_rest; do
@@ -38,7 +38,6 @@ echo "ready $sojourn_uid $sojourn_gid" >&3
 
 # Signals go to everything in this container but this process and the one that sends them.
 sojourn_listen() {
-    trap '' TERM INT HUP
     trap - CHLD
     while read -r word <&4; do
         case $word in
@@ -70,17 +69,14 @@ sojourn_alive() {
     case $line in *') Z '*) return 1 ;; esac
 }
 
-until read -r sojourn_word sojourn_interpreter <&4; do
-    [ -n "$sojourn_signalled" ] || exit 0 # a signal ends the reading, too
-    sojourn_signalled=
-done
+read -r sojourn_word sojourn_interpreter <&4 || exit 0
 [ "$sojourn_word" = start ] || exit 0
 sojourn_script=
 if [ -n "$sojourn_interpreter" ] && [ ! -x "$sojourn_interpreter" ]; then
     echo "cannot 127" >&3
 else
     (
-        trap - TERM INT HUP CHLD
+        trap - TERM INT HUP
         exec 3>&- 4<&- </dev/null >&5 2>&1 5>&-
         . "$sojourn_run/begin"
     ) &
@@ -88,25 +84,28 @@ else
     echo started >&3
 fi
 exec 5>&-
+trap : CHLD # which ends the waiting below, so that a listener that ended can be replaced
 sojourn_listen &
 sojourn_listener=$!
 
 if [ -n "$sojourn_script" ]; then
-    code='' now=0
     while :; do
-        sojourn_signalled=
         if ! sojourn_alive "$sojourn_listener"; then
             sojourn_listen & # the script killed it, and must not escape the agent by that
             sojourn_listener=$!
         fi
         wait "$sojourn_script"
+        code=$?
+        # That of a child that ended, whichever it was: no script dies of it.
+        [ "$code" = 145 ] && sojourn_alive "$sojourn_script" || break
+    done
+    trap - CHLD
+    for again in 1 2 3; do # one that was on its way may still come
+        [ "$code" = 145 ] || break
+        wait "$sojourn_script"
         now=$?
-        # Any signal ends the waiting, and looks like the end of the script by that signal. This
-        # one comes when a child has ended, and no script dies of it.
-        [ "$now" = 145 ] && [ -n "$sojourn_signalled" ] && continue
-        [ "$now" = 127 ] && [ -n "$code" ] && break # told before, and forgotten since
+        case $again$now in [23]127) break ;; esac # told before, and forgotten since
         code=$now
-        [ "$code" -gt 128 ] && [ -n "$sojourn_signalled" ] || break
     done
     sojourn_killed
     echo "ended $code $kills" >&3
