@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Neighbour", "NeighbourScript"]
+__all__ = ["INSIDE", "Neighbour", "NeighbourScript"]
+
+INSIDE = "inside"  # beside the pipes, for a shell that has a command as its arguments
 
 _PIPES = ("control", "status", "output")
 _READY = "ready"  # a pipe, too: it is there when all others are
@@ -99,7 +101,9 @@ class Neighbour:
         self._hide_pipes()
         _give(self._folder, workdir, self._owner)
         file.chmod(0o755)
-        self._write("begin", _beginning(file, workdir, environment, arguments))
+        self._write(INSIDE, _inside(workdir, environment))
+        command = shlex.join([str(file), *arguments])
+        self._write("begin", f"set -- {command}\n. {shlex.quote(str(self._run / INSIDE))}\n")
         os.set_blocking(self._output, True)
         script = NeighbourScript(self, self._output, self._messages, wake)
         interpreter = _interpreter(file)
@@ -267,10 +271,8 @@ class NeighbourScript:
             self._ended(_KILLED)
 
 
-def _beginning(
-    file: Path, workdir: Path, environment: Mapping[str, str], arguments: Sequence[str]
-) -> str:
-    """What a shell does in place of being the script."""
+def _inside(workdir: Path, environment: Mapping[str, str]) -> str:
+    """What a shell does in place of being a command that runs as the script does."""
     lines, special = [], []
     for name, value in environment.items():
         if _SHELLS_OWN.fullmatch(name):
@@ -279,7 +281,7 @@ def _beginning(
             lines.append(f"export {name}={shlex.quote(value)}")
     # One that it has no locale for would make bash say so in the script's log.
     exports = "{ :\n" + "\n".join(lines) + "\n} 2>/dev/null\n"
-    command = shlex.join([*(["env", *special] if special else []), str(file), *arguments])
+    command = f'{shlex.join(["env", *special])} "$@"' if special else '"$@"'
     return f"{exports}cd {shlex.quote(str(workdir))} || exit 126\nexec {command}\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sojourn.agent.neighbour import INSIDE
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.websocket import execute, forward
@@ -22,18 +23,8 @@ __all__ = ["KubernetesReach"]
 
 # The container's own environment is the image's; the script's is in a file. The process tells its
 # number first, as the API server can hand on no signals.
-_RUN = """\
-echo "$$" >&2
-. {folder}/run/environment
-cd {folder}/workdir || exit 126
-exec "$@"
-"""
-_ON_TERMINAL = """\
-export TERM={term}
-. {folder}/run/environment
-cd {folder}/workdir || exit 126
-exec "$@"
-"""
+_RUN = 'echo "$$" >&2; . {folder}/run/{inside}'
+_ON_TERMINAL = "export TERM={term}; . {folder}/run/{inside}"
 
 
 class KubernetesReach:
@@ -48,7 +39,7 @@ class KubernetesReach:
     ) -> RemoteProcess:
         text = _ON_TERMINAL if terminal else _RUN
         term = terminal.name if terminal and terminal.name.replace("-", "").isalnum() else "xterm"
-        script = text.format(folder=places.FOLDER, term=term)
+        script = text.format(folder=places.FOLDER, inside=INSIDE, term=term)
         started = execute(
             self._api,
             self._machine,

@@ -78,8 +78,8 @@ def test_images(api: Api, reason: str, told: str) -> None:
 
 
 def test_images_that_never_will(api: Api) -> None:
-    assert "invalid image 'no/such'" in cannot_start(_stuck("InvalidImageName", "no"))
-    assert cannot_start(_stuck("ErrImagePull", "no")) == ""
+    assert "invalid image 'no/such'" in cannot_start(api, _stuck("InvalidImageName", "no"))
+    assert cannot_start(api, _stuck("ErrImagePull", "no")) == ""
 
 
 def test_nodes_and_claims(memory: MemoryApi, api: Api) -> None:
