@@ -210,7 +210,7 @@ class Connection(Protocol):
         """Send all of this."""
 
     def close_write(self) -> None:
-        """Nothing more will be sent; reading goes on."""
+        """Nothing more will be sent; reading goes on. Not every cloud can tell the other side."""
 
     def close(self) -> None:
         """End it. Can be repeated."""

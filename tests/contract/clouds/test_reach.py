@@ -281,9 +281,9 @@ os.rename("port", "ready")
 print("up", flush=True)
 while True:
     taken, _ = server.accept()
-    data = b""
-    while piece := taken.recv(65536):
-        data += piece
+    size, _, data = taken.recv(65536).partition(b" ")
+    while len(data) < int(size):
+        data += taken.recv(65536)
     taken.sendall(data[::-1])
     taken.close()
 """
@@ -300,8 +300,7 @@ def test_a_port(reachable: Lab) -> None:
     for size in (3, 10 << 20):
         data = os.urandom(size)
         with closing(handle.connect(port)) as connection:
-            connection.write(data)
-            connection.close_write()
+            connection.write(b"%d %b" % (size, data))
             assert b"".join(iter(connection.read, b"")) == data[::-1]
             assert connection.read() == b""
     with pytest.raises(InvalidInput, match="port: must be between 1 and 65535, got 0"):

@@ -24,7 +24,10 @@ __all__ = ["KubernetesReach"]
 # The container's own environment is the image's; the script's is in a file. The process tells its
 # number first, as the API server can hand on no signals.
 _RUN = 'echo "$$" >&2; . {folder}/run/{inside}'
-_ON_TERMINAL = "export TERM={term}; . {folder}/run/{inside}"
+# The size that is sent comes a moment after the start.
+_ON_TERMINAL = (
+    "stty rows {rows} cols {columns} 2>/dev/null; export TERM={term}; . {folder}/run/{inside}"
+)
 
 
 class KubernetesReach:
@@ -39,7 +42,10 @@ class KubernetesReach:
     ) -> RemoteProcess:
         text = _ON_TERMINAL if terminal else _RUN
         term = terminal.name if terminal and terminal.name.replace("-", "").isalnum() else "xterm"
-        script = text.format(folder=places.FOLDER, inside=INSIDE, term=term)
+        size = (terminal.rows, terminal.columns) if terminal else (0, 0)
+        script = text.format(
+            folder=places.FOLDER, inside=INSIDE, term=term, rows=size[0], columns=size[1]
+        )
         started = execute(
             self._api,
             self._machine,

@@ -398,10 +398,11 @@ def test_any_environment_and_arguments(
         "sys.stdout.buffer.write(open('/proc/self/environ', 'rb').read())\n"
     )
     file.chmod(0o755)
-    begin = tmp_path / "begin"
-    text = neighbour._beginning(file, tmp_path, environment, arguments)
-    begin.write_bytes(text.encode("utf-8", "surrogateescape"))
-    done = subprocess.run(["sh", "-c", f". {begin}"], stdout=subprocess.PIPE, check=True)
+    inside = tmp_path / "inside"
+    text = neighbour._inside(tmp_path, environment)
+    inside.write_bytes(text.encode("utf-8", "surrogateescape"))
+    command = ["sh", "-c", f". {inside}", "sh", str(file), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     told = b"\0".join(item.encode() for item in arguments)
     assert done.stdout.startswith(told + b"\0\0\0")
     variables = done.stdout[len(told) + 3 :]
