@@ -32,7 +32,8 @@ kube: $(VENV)/dev.done ## Build the Kubernetes for tests, once: 10 minutes or mo
 	$(BIN)/python -m tests.kube build
 
 test-kube: $(VENV)/dev.done ## Run the tests on Kubernetes; root on Linux, after `make kube`
-	$(BIN)/python -m pytest -n 1 -m kube tests/kube
+	$(BIN)/python -m pytest -n 2 -m "kube and not alone"
+	$(BIN)/python -m pytest -n 0 -m "kube and alone"
 
 test-small: ## Run `make test` from a fresh clone on a small and busy machine; root on Linux
 	tests/small_machine.sh

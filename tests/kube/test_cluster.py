@@ -121,6 +121,7 @@ def test_a_volume_of_a_node_is_not_for_many(kube_namespace: Namespace, ours: Non
     assert kube_namespace.api.get(pod)["status"]["phase"] == "Pending"
 
 
+@pytest.mark.alone
 def test_a_node_is_lost_and_comes_back(
     kube_cluster: KubeCluster, kube_namespace: Namespace
 ) -> None:
@@ -141,6 +142,7 @@ def test_a_node_is_lost_and_comes_back(
     kube_namespace.wait(again, "Running")
 
 
+@pytest.mark.alone
 def test_a_cluster_leaves_no_trace() -> None:
     reason = prerequisites.unavailable()
     if reason:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.k8s.channels import FRAME, Channels, open_channels
-from sojourn.core.errors import NotFound, Transient
+from sojourn.core.errors import Transient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -133,6 +133,12 @@ class ExecProcess:
             pass
         if self._failure:
             raise Transient(f"Could not run the command: {self._failure}")
+        if self._exit is None and not self._input_closed:
+            # The server ends it without a word if it cannot hand on what it was sent.
+            raise Transient(
+                "The command ended before it had read its input, and its exit code is not known",
+                hint="Give it less input, or have it read all.",
+            )
         if self._exit is None:
             raise Transient("The connection to the command was lost", hint="Try again.")
         return self._exit
@@ -219,7 +225,10 @@ class Forwarded:
                 return rest
             if channel == _OUT and rest:
                 told = rest.decode(errors="replace").strip()
-                raise NotFound(f"Could not connect to port {self._port}: {told}")
+                raise Transient(
+                    f"Could not connect to port {self._port}: {told}",
+                    hint="Check that the script listens on this port.",
+                )
         return b""
 
     def write(self, data: bytes) -> None:

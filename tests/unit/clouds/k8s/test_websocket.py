@@ -339,7 +339,7 @@ def test_a_port_where_nobody_listens() -> None:
 
     with _server(handler) as port:
         connection = forward(_api(port), "pod", 8080)
-        with pytest.raises(NotFound, match="port 8080: connection refused"):
+        with pytest.raises(Transient, match="port 8080: connection refused"):
             connection.read()
         connection.close()
 
