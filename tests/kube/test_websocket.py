@@ -17,7 +17,7 @@ import sojourn
 from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.websocket import Forwarded, duplex, execute, forward
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import NotFound, Transient
 from sojourn.storage.served.client import ServedStore
 from tests.kube import images
 from tests.kube.fixtures import KubeCluster
@@ -139,7 +139,7 @@ def _connected(api: Api, port: int) -> Forwarded:
 
 def test_a_port_where_nobody_listens(api: Api) -> None:
     connection = forward(api, POD, 9)
-    with pytest.raises(NotFound, match="port 9"):
+    with pytest.raises(Transient, match="port 9"):
         connection.read()
     connection.close()
 

@@ -210,7 +210,6 @@ resource "iterative_task" "{cloud}" {{
 _CLOUDS = {
     "gcp": ("custom-8-53248+nvidia-tesla-k80*1", "us-east1-a"),
     "az": ("Standard_F8s_v2", "eastus"),
-    "k8s": ("64-256000+nvidia-tesla-k80*1", "foo=bar,goo=baz"),
 }
 
 
