@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sojourn.clouds.k8s.objects import TaskObjects
+    from sojourn.clouds.k8s.pod import Place
     from sojourn.core.context import Context
     from sojourn.core.status import Status
     from sojourn.core.task import Task
@@ -48,7 +49,7 @@ class KubernetesCloud:
         objects = self._objects(_TRIAL, task)
         self._known.pop(_TRIAL)
         if place.claim and task.storage.container:
-            self._check_claim(place.claim)
+            self._check_claim(place)
         if place.claim and not task.storage.container:
             yield from self._check_class(task)
         _ = objects.restricted  # asks whether such a pod is welcome
@@ -66,11 +67,12 @@ class KubernetesCloud:
                 f"got {found[0]}.{found[1]}",
             )
 
-    def _check_claim(self, name: str) -> None:
-        if self._api.find("PersistentVolumeClaim", name) is None:
+    def _check_claim(self, place: Place) -> None:
+        if self._api.find("PersistentVolumeClaim", place.claim) is None:
             raise InvalidInput(
                 "storage.container",
-                f"claim {name} not found in namespace {self._api.namespace}; create it first",
+                f"claim {place.claim} not found in namespace {self._api.namespace}; "
+                "create it first",
             )
 
     def _check_class(self, task: Task) -> Iterator[str]:

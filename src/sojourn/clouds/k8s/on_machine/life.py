@@ -130,6 +130,8 @@ class Life:
             _tell(f"the agent failed {attempt + 1} times")
             if self._going.wait(_PAUSE):
                 return GONE
+            if self._neighbour.used:
+                return TROUBLE  # a container runs a script once; another pod has a new one
         return TROUBLE
 
     def _report(self, store: Store) -> None:
