@@ -10,7 +10,7 @@ from sojourn.clouds.k8s.container import is_bucket, place_of
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import options_of
-from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
@@ -49,7 +49,7 @@ class KubernetesCloud:
         objects = self._objects(_TRIAL, task)
         self._known.pop(_TRIAL)
         if place.claim and task.storage.container:
-            self._check_claim(place)
+            self._check_claim(place, task)
         if place.claim and not task.storage.container:
             yield from self._check_class(task)
         _ = objects.restricted  # asks whether such a pod is welcome
@@ -67,13 +67,28 @@ class KubernetesCloud:
                 f"got {found[0]}.{found[1]}",
             )
 
-    def _check_claim(self, place: Place) -> None:
+    def _check_claim(self, place: Place, task: Task) -> None:
         if self._api.find("PersistentVolumeClaim", place.claim) is None:
             raise InvalidInput(
                 "storage.container",
                 f"claim {place.claim} not found in namespace {self._api.namespace}; "
                 "create it first",
             )
+        own = str(TaskId.deterministic(task.name)) if task.name else ""
+        for secret in self._api.list("Secret", names.OURS):
+            other = TaskId.parse(secret["metadata"]["name"])
+            if str(other) != own and self._place(other) == place:
+                raise Conflict(
+                    f"The container already holds the task {other}",
+                    hint="Set storage.container to another path.",
+                )
+
+    def _place(self, id: TaskId) -> Place | None:
+        """None of a task that is not complete: it has no folder yet."""
+        try:
+            return self._objects(id, None).place
+        except SojournError:
+            return None
 
     def _check_class(self, task: Task) -> Iterator[str]:
         from sojourn.clouds.k8s.storageclasses import check

@@ -21,7 +21,7 @@ def _place(container: str, **options: str) -> Place:
 def test_claims() -> None:
     assert _place("") == Place(claim=str(_ID), folder=str(_ID))
     assert _place("data") == Place(claim="data", folder=str(_ID))
-    assert _place("data/") == Place(claim="data", folder=str(_ID))
+    assert _place("data/") == Place(claim="data", folder="")
     assert _place("data/a/b") == Place(claim="data", folder="a/b")
     assert _place("my.data-1/a/b/") == Place(claim="my.data-1", folder="a/b")
 
