@@ -30,10 +30,10 @@ def test_a_module_is_loaded_when_something_of_it_is_asked_for() -> None:
 
 
 def test_what_is_ready_loads_nothing() -> None:
-    with lazily("colorsys", rgb_to_hsv="ready"):
-        import colorsys
-    assert colorsys.rgb_to_hsv == "ready"  # type: ignore[comparison-overlap]
-    assert "colorsys" not in sys.modules
+    with lazily("pyclbr", readmodule="ready"):
+        import pyclbr
+    assert pyclbr.readmodule == "ready"  # type: ignore[comparison-overlap]
+    assert "pyclbr" not in sys.modules
 
 
 def test_a_module_that_is_there_already_stays_what_it_is() -> None:
