@@ -11,7 +11,7 @@ from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.container import place_of
 from sojourn.clouds.k8s.door import Door
 from sojourn.clouds.k8s.errors import Rejected
-from sojourn.clouds.k8s.jobs import job
+from sojourn.clouds.k8s.jobs import has_had_pods, has_run, job
 from sojourn.clouds.k8s.machines import SPOT_LABELS
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.pod import machine_template, store_template
@@ -41,6 +41,7 @@ class TaskObjects:
         self.id = id
         self.given = given
         self.secret = SecretObjects(api, id)
+        self._used = False
         self.door = Door(api, id, self.store_pod, self._objects)
 
     @property
@@ -50,7 +51,7 @@ class TaskObjects:
     @cached_property
     def task(self) -> Task:
         """As it was given, or as the Secret has it. Absent: raises NotFound."""
-        return self.given or load_task(TaskStore(self.secret, self._absent))
+        return self.given or load_task(TaskStore(self.secret, self._absent, lambda: True))
 
     @cached_property
     def place(self) -> Place:
@@ -74,7 +75,18 @@ class TaskObjects:
 
     def store(self) -> Store:
         """All of it, as laptops see it."""
-        return TaskStore(self.secret, self._opened)
+        return TaskStore(self.secret, self._opened, self._is_used)
+
+    def _is_used(self) -> bool:
+        """Whether any pod has ever had the store: before, nothing can be in it."""
+        if not self._used:
+            self._used = (
+                bool(self.place.url)
+                or self.door.is_open
+                or any(map(has_run, self.pods()))
+                or any(map(has_had_pods, self.jobs()))
+            )
+        return self._used
 
     @cached_property
     def bucket(self) -> Store:

@@ -20,20 +20,30 @@ class TaskStore:
     """A store whose smallest part is in the Secret. `opened` is called when the rest is needed.
 
     If it raises NotFound, a creation broke off before there was any: then there is nothing in it.
+    `used` tells whether anything may be in it: to look may take a pod, for which there may be no
+    node.
     """
 
-    def __init__(self, secret: SecretObjects, opened: Callable[[], Store]) -> None:
+    def __init__(
+        self, secret: SecretObjects, opened: Callable[[], Store], used: Callable[[], bool]
+    ) -> None:
         self._secret = secret
         self._opened = opened
+        self._used = used
+
+    def _to_read(self) -> Store:
+        if not self._used():
+            raise NotFound("Nothing is stored yet")
+        return self._opened()
 
     def get(self, path: str) -> memoryview:
-        return self._secret.get(path) if in_secret(path) else self._opened().get(path)
+        return self._secret.get(path) if in_secret(path) else self._to_read().get(path)
 
     def stream(self, path: str) -> Iterator[memoryview]:
         return iter([self.get(path)]) if in_secret(path) else self._opened().stream(path)
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-        return self._opened().get_ranges(path, ranges)
+        return self._to_read().get_ranges(path, ranges)
 
     def put(self, path: str, data: Buffer) -> None:
         if in_secret(path):
@@ -58,7 +68,7 @@ class TaskStore:
         if prefix == layout.CREATORS:
             return self._secret.list(prefix, after)
         try:
-            return self._opened().list(prefix, after)
+            return self._to_read().list(prefix, after)
         except NotFound:
             return []
 
@@ -66,7 +76,7 @@ class TaskStore:
         if in_secret(path):
             return self._secret.head(path)
         try:
-            return self._opened().head(path)
+            return self._to_read().head(path)
         except NotFound:
             return None
 

@@ -128,7 +128,7 @@ def test_what_is_where(tmp_path: Any, secret: SecretObjects) -> None:
         opened.append(open_store(StoreAddress(f"file://{tmp_path}")))
         return opened[-1]
 
-    store = TaskStore(secret, rest)
+    store = TaskStore(secret, rest, lambda: True)
     store.put(layout.TASK, b"task")
     assert store.put_new("creators/x", b"x")
     assert bytes(store.get(layout.TASK)) == b"task"
