@@ -26,11 +26,12 @@ def waiting(api: Api, pod: Object) -> str:
     image = _image_problem(pod)
     if image:
         return image
-    scheduled = _not_scheduled(pod)
-    if scheduled:
+    if not pod["spec"].get("nodeName"):
         claims = _claim_problem(api, pod)
         if claims:
             return claims
+    scheduled = _not_scheduled(pod)
+    if scheduled:
         return f"no node fits: {_short(scheduled)}"
     told = _told(api, pod["metadata"]["name"], _MOUNT)
     return f"could not mount a volume: {told}" if told else ""
@@ -38,7 +39,7 @@ def waiting(api: Api, pod: Object) -> str:
 
 def cannot_start(api: Api, pod: Object) -> str:
     """Why a pod never will, as far as can be known; empty if it may."""
-    if _not_scheduled(pod) and (claim := _claim_problem(api, pod)):
+    if not pod["spec"].get("nodeName") and (claim := _claim_problem(api, pod)):
         return f"{claim}; choose another storage class, or set storage.container to a bucket"
     for item in _statuses(pod):
         state = item["state"].get("waiting") or {}

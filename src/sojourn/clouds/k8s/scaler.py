@@ -197,9 +197,12 @@ class KubernetesScaler:
 
 
 def is_machine(pod: Object) -> bool:
-    """Whether a pod is a machine: it has a node, and its script may still be running."""
+    """Whether a pod is a machine: all of its containers came, and its script may still run.
+
+    Until then, it waits for a node, a volume or an image, and `obstacle` says for which.
+    """
     status = pod["status"]
-    if not pod["spec"].get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+    if status.get("phase") != "Running":
         return False
     over = [item for item in status.get("containerStatuses") or () if "terminated" in item["state"]]
     return not over and not _stale(pod)

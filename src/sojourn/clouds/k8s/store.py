@@ -40,7 +40,7 @@ class TaskStore:
         return self._secret.get(path) if in_secret(path) else self._to_read().get(path)
 
     def stream(self, path: str) -> Iterator[memoryview]:
-        return iter([self.get(path)]) if in_secret(path) else self._opened().stream(path)
+        return iter([self.get(path)]) if in_secret(path) else self._to_read().stream(path)
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         return self._to_read().get_ranges(path, ranges)
