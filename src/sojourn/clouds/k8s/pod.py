@@ -33,7 +33,7 @@ _LONGEST = 2**31 - 1  # seconds, as Kubernetes has it
 _USER = 65532  # where a cluster allows no root
 _AGENT_REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 _AGENT_LIMITS = {"memory": "1Gi"}
-_SCRIPT_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
+_SCRIPT_REQUESTS = (100, 128)  # thousandths of a CPU, and megabytes
 # Pods that cannot even start would be replaced at once, again and again. The script's container
 # waits for the agent unless it is told.
 _BOOT = f"""\
@@ -206,9 +206,15 @@ def _script_container(task: Task, options: Options) -> dict[str, Any]:
         "name": names.SCRIPT,
         "image": image_of(task),
         "command": ["/bin/sh", "-c", launcher],
-        "resources": {"limits": limits, "requests": _SCRIPT_REQUESTS},
+        "resources": {"limits": limits, "requests": _requests(amounts.memory)},
         "volumeMounts": mounts,
     }
+
+
+def _requests(memory: int) -> dict[str, str]:
+    """Little, and no more than the limits."""
+    cpu, megabytes = _SCRIPT_REQUESTS
+    return {"cpu": f"{cpu}m", "memory": f"{min(megabytes, memory)}M"}
 
 
 def _agent_container(
