@@ -153,8 +153,7 @@ def test_no_such_task(shell: Shell, name: str) -> None:
     result = shell(name, "tpi-no")
     assert (result.returncode, result.stdout) == (1, "")
     hint = (
-        "Run `sojourn list` to see all tasks. "
-        "Not searched (not set up on this computer): aws, k8s."
+        "Run `sojourn list` to see all tasks. Not searched (not set up on this computer): aws, k8s."
     )
     assert result.stderr == f"Error: Task tpi-no not found\n{hint}\n"
     (row,) = shell.rows(name, "tpi-no")
