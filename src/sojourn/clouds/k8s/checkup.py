@@ -19,8 +19,8 @@ __all__ = ["NEEDED", "look"]
 # What tasks need in their namespace: verbs, group, resource. The role in docs/kubernetes.md.
 NEEDED = (
     ("create get list update patch delete", "", "secrets"),
-    ("create get list delete", "", "configmaps"),
-    ("create get list delete", "", "persistentvolumeclaims"),
+    ("create get delete", "", "configmaps"),
+    ("create get delete", "", "persistentvolumeclaims"),
     ("create get list watch delete", "", "pods"),
     ("create get", "", "pods/exec"),
     ("create get list patch delete", "batch", "jobs"),

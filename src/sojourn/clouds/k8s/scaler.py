@@ -204,7 +204,11 @@ def is_machine(pod: Object) -> bool:
     status = pod["status"]
     if status.get("phase") != "Running":
         return False
-    over = [item for item in status.get("containerStatuses") or () if "terminated" in item["state"]]
+    # The agent's end counts, and not the script's: it may still store the results.
+    over = any(
+        item["name"] == names.AGENT and "terminated" in item["state"]
+        for item in status.get("containerStatuses") or ()
+    )
     return not over and not _stale(pod)
 
 
