@@ -97,11 +97,8 @@ def test_large_input_and_output_at_once(handle: Handle) -> None:
 
 
 def test_a_command_that_does_not_read_its_input(handle: Handle) -> None:
-    """Not every server between here and there can tell how it ended; then that is said."""
-    try:
-        assert handle.exec(["true"], input=bytes(10 << 20)).returncode == 0
-    except Transient as error:
-        assert "before it had read its input" in error.message  # noqa: PT017
+    assert handle.exec(["true"], input=bytes(10 << 20)).returncode == 0
+    assert handle.exec("exit 7", input=bytes(10 << 20)).returncode == 7
     assert handle.exec("head -c 3", input=b"x" * (256 << 10)).stdout == b"xxx"
 
 

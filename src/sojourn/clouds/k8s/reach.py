@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.neighbour import INSIDE
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.on_machine import places
+from sojourn.clouds.k8s.trailer import Trailer
 from sojourn.clouds.k8s.websocket import execute, forward
 from sojourn.core.errors import SojournError
 
@@ -21,13 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KubernetesReach"]
 
-# The container's own environment is the image's; the script's is in a file. The process tells its
-# number first, as the API server can hand on no signals.
-_RUN = 'echo "$$" >&2; . {folder}/run/{inside}'
+# The container's own environment is the image's; the script's is in a file.
+_INSIDE = f". {places.FOLDER}/run/{INSIDE}"
 # The size that is sent comes a moment after the start.
-_ON_TERMINAL = (
-    "stty rows {rows} cols {columns} 2>/dev/null; export TERM={term}; . {folder}/run/{inside}"
-)
+_ON_TERMINAL = "stty rows {rows} cols {columns} 2>/dev/null; export TERM={term}; {inside}"
 
 
 class KubernetesReach:
@@ -40,36 +39,38 @@ class KubernetesReach:
     def run(
         self, ctx: Context, command: Sequence[str], terminal: Terminal | None = None
     ) -> RemoteProcess:
-        text = _ON_TERMINAL if terminal else _RUN
-        term = terminal.name if terminal and terminal.name.replace("-", "").isalnum() else "xterm"
-        size = (terminal.rows, terminal.columns) if terminal else (0, 0)
-        script = text.format(
-            folder=places.FOLDER, inside=INSIDE, term=term, rows=size[0], columns=size[1]
+        if terminal is None:
+            trailer = Trailer()
+            started = self._start(trailer.around(_INSIDE), command)
+            return _Process(self._api, self._machine, started, trailer)
+        term = terminal.name if terminal.name.replace("-", "").isalnum() else "xterm"
+        text = _ON_TERMINAL.format(
+            rows=terminal.rows, columns=terminal.columns, term=term, inside=_INSIDE
         )
-        started = execute(
-            self._api,
-            self._machine,
-            names.SCRIPT,
-            ["/bin/sh", "-c", script, "sh", *command],
-            tty=terminal is not None,
-        )
-        if terminal:
-            started.resize(terminal.rows, terminal.columns)
-            return started
-        return _Numbered(self._api, self._machine, started)
+        started = self._start(text, command, tty=True)
+        started.resize(terminal.rows, terminal.columns)
+        return started
+
+    def _start(self, text: str, command: Sequence[str], *, tty: bool = False) -> ExecProcess:
+        shell = ["/bin/sh", "-c", text, "sh", *command]
+        return execute(self._api, self._machine, names.SCRIPT, shell, tty=tty)
 
     def connect(self, ctx: Context, port: int) -> Connection:
         return forward(self._api, self._machine, port)
 
 
-class _Numbered:
-    """A process whose number comes first on its standard error, so that it can be signalled."""
+class _Process:
+    """A process that tells its number first, on its standard error, and how it ended last."""
 
-    def __init__(self, api: Api, machine: str, started: ExecProcess) -> None:
+    def __init__(self, api: Api, machine: str, started: ExecProcess, trailer: Trailer) -> None:
         self._api = api
         self._machine = machine
         self._started = started
+        self._trailer = trailer
+        self._first = b""
+        self._numbered = threading.Lock()
         self._pid = ""
+        self._early: list[int] = []  # signals from before its number was known
         self._ended = False
 
     def write(self, data: bytes) -> None:
@@ -79,25 +80,39 @@ class _Numbered:
         self._started.close_input()
 
     def output(self) -> Iterator[tuple[int, bytes]]:
-        first = b""
-        for stream, data in self._started.output():
-            if stream == 2 and not self._pid:
-                first += data
-                number, newline, rest = first.partition(b"\n")
-                if not newline:
-                    continue
-                self._pid = number.decode("ascii", "replace")
-                if not rest:
-                    continue
-                yield 2, rest
-            else:
-                yield stream, data
+        for stream, data in self._all():
+            rest = self._without_number(data) if stream == 2 and not self._pid else data
+            if rest:
+                yield stream, rest
         self._ended = True
+
+    def _all(self) -> Iterator[tuple[int, bytes]]:
+        for stream, data in self._started.output():
+            yield stream, self._trailer.rest_of(stream, data)
+            if self._trailer.complete:
+                self._started.close()
+                return
+        yield from self._trailer.kept()
+
+    def _without_number(self, data: bytes) -> bytes:
+        self._first += data
+        pid, newline, rest = self._first.partition(b"\n")
+        if newline:
+            with self._numbered:
+                self._pid = pid.decode("ascii", "replace")
+                early, self._early = self._early, []
+            for number in early:
+                self.signal(number)
+        return rest
 
     def resize(self, rows: int, columns: int) -> None:
         """It has no terminal."""
 
     def signal(self, number: int) -> None:
+        with self._numbered:
+            if not self._pid:  # its number and its output come on different ways
+                self._early.append(number)
+                return
         if not self._pid.isdecimal() or self._ended:
             return
         with suppress(SojournError):
@@ -108,7 +123,10 @@ class _Numbered:
             sent.close()
 
     def wait(self) -> int:
-        return self._started.wait()
+        for _ in self.output():
+            pass
+        code = self._trailer.code
+        return self._started.wait() if code is None else code
 
     def close(self) -> None:
         """The container would not end it by itself."""

@@ -133,12 +133,6 @@ class ExecProcess:
             pass
         if self._failure:
             raise Transient(f"Could not run the command: {self._failure}")
-        if self._exit is None and not self._input_closed:
-            # The server ends it without a word if it cannot hand on what it was sent.
-            raise Transient(
-                "The command ended before it had read its input, and its exit code is not known",
-                hint="Give it less input, or have it read all.",
-            )
         if self._exit is None:
             raise Transient("The connection to the command was lost", hint="Try again.")
         return self._exit
