@@ -113,7 +113,7 @@ def test_the_role_is_enough(lab: Lab, account: Account) -> None:
     handle.stop()
     handle.start()
     until(lambda: handle.status().ranks[0].attempt == 2)
-    assert [item.id for item in sojourn.list()] == [handle.id]
+    assert [item.id for item in sojourn.list_tasks()] == [handle.id]
     handle.events()
     handle.delete()
     assert lab.output() == {"x": "mine"}
@@ -141,7 +141,7 @@ def test_every_verb_of_every_rule_is_needed(lab: Lab, account: Account) -> None:
                 assert re.search(rf"\b{verb} {named}", str(caught.value)), (verb, resource)
                 account.set_rules(rules)
                 until(lambda v=verb, g=group, r=resource: _allowed(v, g, r))  # type: ignore[misc]
-                for item in sojourn.list():
+                for item in sojourn.list_tasks():
                     sojourn.get(item.id).delete(force=True, fetch=False)
 
 
@@ -151,4 +151,4 @@ def _whole_life(lab: Lab) -> None:
     handle.wait()
     handle.stop()
     handle.delete()
-    sojourn.list()
+    sojourn.list_tasks()

@@ -123,7 +123,8 @@ class KubernetesKit:
             process.close()
 
     def _machines(self) -> list[dict[str, Any]]:
-        return [pod for pod in self.api.list("Pod", names.OURS) if is_machine(pod)]
+        labels = f"{names.OURS},{names.ROLE}={names.MACHINES}"
+        return [pod for pod in self.api.list("Pod", labels) if is_machine(pod) and _works(pod)]
 
     def processes(self) -> list[str]:
         return [f"pod {pod['metadata']['name']}" for pod in self._machines()]
@@ -148,6 +149,12 @@ class KubernetesKit:
     def close(self) -> None:
         self._patched.undo()
         self.api.delete("Namespace", self._namespace)
+
+
+def _works(pod: dict[str, Any]) -> bool:
+    """Whether its script's container runs; the agent's may stay for those who fetch results."""
+    found = {item["name"]: item["state"] for item in pod["status"]["containerStatuses"]}
+    return "running" in found[names.SCRIPT]
 
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> KubernetesKit:

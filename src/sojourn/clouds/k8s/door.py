@@ -42,7 +42,7 @@ for _ in 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9; do
     [ -d {library} ] && break; sleep 0.2
 done
 mkdir -p {folder} &&
-    PYTHONPATH={library} exec python3 -m sojourn.storage.served {folder} --activity {activity}
+    PYTHONPATH={library} exec python3 -m sojourn.storage.served {folder} --signs {signs}
 """
 
 
@@ -94,7 +94,7 @@ class Door:
 
         pod = self._pod()
         command = _SERVE.format(
-            library=places.LIBRARY, folder=shlex.quote(self._folder()), activity=places.ACTIVITY
+            library=places.LIBRARY, folder=shlex.quote(self._folder()), signs=places.SIGNS
         )
         return duplex(self._api, pod, names.AGENT, ["/bin/sh", "-c", command])
 

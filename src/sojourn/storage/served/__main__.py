@@ -1,6 +1,6 @@
 """Serve a folder to whoever started this.
 
-`python3 -m sojourn.storage.served FOLDER [--activity FILE]`
+`python3 -m sojourn.storage.served FOLDER [--signs FOLDER]`
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _PIPE = 1 << 20  # bytes; the most that a user may ask for
 
 def main(arguments: list[str]) -> None:
     """Serve, until the client is gone."""
-    activity = None
-    if len(arguments) == 3 and arguments[1] == "--activity":
-        activity = Path(arguments.pop())
+    signs = None
+    if len(arguments) == 3 and arguments[1] == "--signs":
+        signs = Path(arguments.pop())
         arguments.pop()
     if len(arguments) != 1:
-        raise SystemExit("usage: python3 -m sojourn.storage.served FOLDER [--activity FILE]")
+        raise SystemExit("usage: python3 -m sojourn.storage.served FOLDER [--signs FOLDER]")
     folder = Path(arguments[0])
     if not folder.is_dir():
         raise SystemExit(f"{folder} is not a folder")
     _widen(0)
     _widen(1)
-    serve(FolderStore(folder), 0, 1, activity=activity)
+    serve(FolderStore(folder), 0, 1, signs=signs)
     os._exit(0)  # a worker may wait for a line that is gone
 
 

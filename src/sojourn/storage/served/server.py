@@ -16,6 +16,7 @@ from sojourn.storage.served.frames import PREAMBLE, BrokenFrame, Frame, Kind, Pa
 from sojourn.storage.served.line import Line
 from sojourn.storage.served.messages import error_to, text_from, text_to
 from sojourn.storage.served.requests import BULKY, CALLS
+from sojourn.storage.served.signs import ASKED, CONNECTED, Signs
 from sojourn.storage.served.uploads import Upload, Uploads
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ __all__ = ["serve"]
 _READ_AT_ONCE = 1 << 20
 _QUICK, _BULKY = 4, 12  # workers; many large answers leave some for small ones
 _ALIVE_EVERY = 5.0  # seconds
-_TOUCHED_EVERY = 1.0
 _FINISH_WITHIN = 5.0  # seconds for what is under way at the end
 
 
@@ -39,19 +39,20 @@ def serve(
     input: int,
     output: int,
     *,
-    activity: Path | None = None,
+    signs: Path | None = None,
     idle: float = 30.0,
 ) -> None:
     """Answer calls that come in by one descriptor, until it ends or is silent for `idle` seconds.
 
-    `activity` is touched while somebody is connected.
+    `signs` is a folder for those who want to know whether somebody is there, see `signs`.
     """
-    reader = _Input(input, idle, activity)
+    shown = Signs(signs)
+    reader = _Input(input, idle, shown)
     said = reader.read_exactly(len(PREAMBLE))
     write_all(output, PREAMBLE)
     if said != PREAMBLE:
         return  # the client tells what is wrong
-    server = _Server(store, Line(lambda data: write_all(output, data)))
+    server = _Server(store, Line(lambda data: write_all(output, data)), shown)
     try:
         server.run(reader)
     except (BrokenFrame, BrokenPipeError, ValueError):
@@ -63,18 +64,17 @@ def serve(
 class _Input:
     """Bytes, as long as somebody is there."""
 
-    def __init__(self, descriptor: int, idle: float, activity: Path | None) -> None:
+    def __init__(self, descriptor: int, idle: float, signs: Signs) -> None:
         self._descriptor = descriptor
         self._idle = idle
-        self._activity = activity
-        self._touched = -_TOUCHED_EVERY
+        self._signs = signs
 
     def read(self) -> bytes:
         """What has come; nothing at the end, and after a long silence."""
         ready, _, _ = select.select([self._descriptor], [], [], self._idle)
         data = os.read(self._descriptor, _READ_AT_ONCE) if ready else b""
         if data:
-            self._touch()
+            self._signs.touch(CONNECTED)
         return data
 
     def read_exactly(self, size: int) -> bytes:
@@ -85,21 +85,16 @@ class _Input:
             if not piece:
                 break
             data += piece
-        self._touch()
+        self._signs.touch(CONNECTED)
+        self._signs.touch(ASKED)
         return data
-
-    def _touch(self) -> None:
-        now = time.monotonic()
-        if self._activity and now - self._touched >= _TOUCHED_EVERY:
-            self._touched = now
-            with suppress(OSError):
-                self._activity.touch()
 
 
 class _Server:
-    def __init__(self, store: FolderStore, line: Line) -> None:
+    def __init__(self, store: FolderStore, line: Line, signs: Signs) -> None:
         self._store = store
         self._line = line
+        self._signs = signs
         self._uploads = Uploads(store)
         self._quick = _Pool("quick", _QUICK)
         self._bulky = _Pool("bulky", _BULKY)
@@ -127,6 +122,8 @@ class _Server:
                     self._line.send(Kind.ALIVE, 0)
 
     def _take(self, frame: Frame) -> None:
+        if frame.kind != Kind.ALIVE:
+            self._signs.touch(ASKED)
         try:
             if frame.kind == Kind.REQUEST:
                 self._request(frame.id, text_from(frame.body))
@@ -149,7 +146,7 @@ class _Server:
         if call is None:
             raise IntegrityError(f"unknown call {name!r}")
         pool = self._bulky if name in BULKY else self._quick
-        reply = _Reply(self._line, id)
+        reply = _Reply(self._line, id, self._signs)
         pool.submit(lambda: self._answered(id, lambda: call(self._store, said, reply)))
 
     def _finish(self, id: int, upload: Upload | None) -> None:
@@ -170,14 +167,16 @@ class _Server:
 
 
 class _Reply:
-    def __init__(self, line: Line, id: int) -> None:
+    def __init__(self, line: Line, id: int, signs: Signs) -> None:
         self._line = line
         self._id = id
+        self._signs = signs
 
     def begin(self, **sizes: Any) -> None:
         self._line.send(Kind.BEGIN, self._id, text_to(sizes))
 
     def data(self, piece: Buffer) -> None:
+        self._signs.touch(ASKED)
         self._line.send(Kind.DATA, self._id, piece)
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from sojourn.storage.served.frames import PREAMBLE, Frame, Kind, Parser, encode
 from sojourn.storage.served.line import Line
 from sojourn.storage.served.messages import batches, error_from, error_to, text_from, text_to
 from sojourn.storage.served.server import serve
+from sojourn.storage.served.signs import ASKED, CONNECTED
 from tests.support.streams import served
 from tests.support.waiting import until
 
@@ -98,18 +100,32 @@ def test_the_program_needs_the_standard_library_alone(folder: Path) -> None:
     assert done.stderr == b""
 
 
-def test_it_shows_that_somebody_is_connected(folder: Path, tmp_path: Path) -> None:
-    activity = tmp_path / "activity"
-    with ServedStore(lambda: served(folder, "--activity", str(activity))) as store:
+def test_it_shows_that_somebody_asks_for_things(folder: Path, tmp_path: Path) -> None:
+    with ServedStore(lambda: served(folder, "--signs", str(tmp_path))) as store:
         store.list("")
-        assert activity.exists()
-        os.utime(activity, (1, 1))
+        for name in (ASKED, CONNECTED):
+            os.utime(tmp_path / name, (1, 1))
 
-        def touched() -> bool:
-            store.list("")
-            return activity.stat().st_mtime > 1
+            def touched(name: str = name) -> bool:
+                store.list("")
+                return (tmp_path / name).stat().st_mtime > 1
 
-        until(touched)
+            until(touched)
+
+
+def test_a_sign_of_life_asks_for_nothing(folder: Path, tmp_path: Path) -> None:
+    with closing(served(folder, "--signs", str(tmp_path))) as stream:
+        stream.write(PREAMBLE)
+        until(lambda: (tmp_path / ASKED).exists())
+        for name in (ASKED, CONNECTED):
+            os.utime(tmp_path / name, (1, 1))
+
+        def connected() -> bool:
+            stream.write(encode(Kind.ALIVE, 0, b""))
+            return (tmp_path / CONNECTED).stat().st_mtime > 1
+
+        until(connected)
+        assert (tmp_path / ASKED).stat().st_mtime == 1
 
 
 @pytest.mark.parametrize("kind", [AuthError, IntegrityError, NotFound, QuotaError, Transient])

@@ -26,6 +26,7 @@ from sojourn.clouds.k8s.on_machine.taskstore import TaskStore
 from sojourn.core.errors import SojournError
 from sojourn.storage import layout
 from sojourn.storage.lease import read_records, read_reports
+from sojourn.storage.served.signs import ASKED, CONNECTED
 from sojourn.storage.store import Store, StoreAddress, open_store
 
 _LOOK_EVERY = 0.05
@@ -82,7 +83,7 @@ class Life:
         while not uploaded.exists():
             if self._going.wait(_LOOK_EVERY):
                 return False
-            if time.time() - max(began, _last_asked()) > _HELD_FOR:
+            if time.time() - max(began, _last(CONNECTED)) > _HELD_FOR:
                 say("nobody uploads anything; giving up")
                 return False
         return True
@@ -143,13 +144,16 @@ class Life:
                 _tell(json.dumps(found[-1].to_dict()))
 
     def _serve(self, store: Store) -> None:
-        """Stay while a laptop asks for things: another pod for it would take seconds to come."""
+        """Stay while a laptop asks for things: another pod for it would take seconds to come.
+
+        Not while it is just there: the pod still has all that the script asked for, GPUs too.
+        """
         self._listen()  # the agent has listened for them
         if not self._root:
             return
         all_ended = False
         began = time.monotonic()
-        while time.time() - _last_asked() < _SILENT and not self._going.wait(_LOOK_EVERY):
+        while time.time() - _last(ASKED) < _SILENT and not self._going.wait(_LOOK_EVERY):
             if not all_ended:
                 with suppress(SojournError, OSError):
                     all_ended = all(r.ended for r in read_records(store, self._settings["ranks"]))
@@ -158,10 +162,10 @@ class Life:
                 return
 
 
-def _last_asked() -> float:
-    """When a laptop last asked for anything here, by this machine's clock."""
+def _last(sign: str) -> float:
+    """When a laptop last gave this sign here, by this machine's clock."""
     try:
-        return os.stat(places.ACTIVITY).st_mtime
+        return (Path(places.SIGNS) / sign).stat().st_mtime
     except OSError:
         return 0.0
 
@@ -178,7 +182,7 @@ def only_store() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: going.set())
     began = time.time()
-    while time.time() - max(began + _SILENT, _last_asked()) < 2 * _SILENT:
+    while time.time() - max(began + _SILENT, _last(CONNECTED)) < 2 * _SILENT:
         if going.wait(0.2):
             break
     return 0
@@ -186,7 +190,7 @@ def only_store() -> int:
 
 def main() -> int:
     """Read the settings and live."""
-    Path(places.ACTIVITY).parent.mkdir(parents=True, exist_ok=True)
+    Path(places.SIGNS).mkdir(parents=True, exist_ok=True)
     if sys.argv[1:] == ["store"]:
         return only_store()
     settings = json.loads((Path(places.TASK) / places.SETTINGS).read_text())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from sojourn.storage import layout
 
 __all__ = [
-    "ACTIVITY",
     "FOLDER",
     "LIBRARY",
     "LOCKS",
     "OBJECTS",
     "PROGRAM",
     "SETTINGS",
+    "SIGNS",
     "STORE_OPTIONS",
     "TASK",
     "VOLUME",
@@ -29,7 +29,7 @@ LOCKS = "locks"  # each held by a machine for as long as it lives
 # Keys of the Secret, beside the task's own:
 SETTINGS = "settings.json"
 STORE_OPTIONS = "store-options.json"
-ACTIVITY = "/tmp/sojourn/activity"  # noqa: S108 -- written whenever a laptop asks for something
+SIGNS = "/tmp/sojourn"  # noqa: S108 -- of laptops: see `storage.served.signs`
 
 
 def left(machine: str) -> str:
