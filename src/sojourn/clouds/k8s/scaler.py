@@ -228,7 +228,13 @@ def _stale(pod: Object) -> bool:
     until = pod["metadata"].get("deletionTimestamp")
     if not until:
         return False
-    return datetime.now(timezone.utc) - _time(until) > _LATE
+    return _unheard(pod) or datetime.now(timezone.utc) - _time(until) > _LATE
+
+
+def _unheard(pod: Object) -> bool:
+    """Whether its node is not heard of: then the cluster says that it is not ready, but not why."""
+    ready = [item for item in pod["status"].get("conditions") or () if item["type"] == "Ready"]
+    return any(item["status"] != "True" and not item.get("reason") for item in ready)
 
 
 def _time(text: str) -> datetime:
