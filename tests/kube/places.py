@@ -14,12 +14,13 @@ from pathlib import Path
 __all__ = ["SOURCES", "building", "cache", "digest", "lock_file", "locked"]
 
 SOURCES = Path(__file__).parent
+# Looked up at once: tests give the laptop's side a home of its own.
+_CACHES = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def cache() -> Path:
     """What outlives a cluster and the clone."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "sojourn-tests" / "kube"
+    return _CACHES / "sojourn-tests" / "kube"
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def test_away_while_following_and_while_the_script_ends(lab: Lab, kit: Kubernete
     script = "mkdir output; for i in 1 2 3; do echo line $i; sleep 10; done; echo x > output/x"
     handle = lab.create(script)
     found: list[sojourn.Result] = []
-    follower = threading.Thread(target=lambda: found.append(handle.wait()))
+    follower = threading.Thread(target=lambda: found.append(handle.wait()), daemon=True)
     follower.start()
     until(lambda: "line 1" in log_of(sojourn.get(handle.id)))
     with _away():
@@ -77,7 +77,7 @@ def test_away_while_uploading(lab: Lab, kit: KubernetesKit) -> None:
         with _away():
             time.sleep(_AWAY / 3)
 
-    interrupter = threading.Thread(target=interrupt)
+    interrupter = threading.Thread(target=interrupt, daemon=True)
     interrupter.start()
     task = lab.task("mkdir output; wc -c < data > output/size")
     result = sojourn.run(task, on_event=on_event)
