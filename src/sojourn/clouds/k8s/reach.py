@@ -27,6 +27,7 @@ __all__ = ["KubernetesReach"]
 _INSIDE = f". {places.FOLDER}/run/{INSIDE}"
 # The size that is sent comes a moment after the start.
 _ON_TERMINAL = "stty rows {rows} cols {columns} 2>/dev/null; export TERM={term}; {inside}"
+_NUMBERED_WITHIN = 5.0  # seconds, for a process to tell its number
 
 
 class KubernetesReach:
@@ -68,8 +69,9 @@ class _Process:
         self._started = started
         self._trailer = trailer
         self._first = b""
-        self._numbered = threading.Lock()
+        self._lock = threading.Lock()
         self._pid = ""
+        self._numbered = threading.Event()
         self._early: list[int] = []  # signals from before its number was known
         self._ended = False
 
@@ -98,9 +100,10 @@ class _Process:
         self._first += data
         pid, newline, rest = self._first.partition(b"\n")
         if newline:
-            with self._numbered:
+            with self._lock:
                 self._pid = pid.decode("ascii", "replace")
                 early, self._early = self._early, []
+            self._numbered.set()
             for number in early:
                 self.signal(number)
         return rest
@@ -109,7 +112,7 @@ class _Process:
         """It has no terminal."""
 
     def signal(self, number: int) -> None:
-        with self._numbered:
+        with self._lock:
             if not self._pid:  # its number and its output come on different ways
                 self._early.append(number)
                 return
@@ -131,5 +134,17 @@ class _Process:
     def close(self) -> None:
         """The container would not end it by itself."""
         if not self._ended:
+            if not self._numbered.is_set():
+                threading.Thread(target=self._read_number, daemon=True).start()
+                self._numbered.wait(_NUMBERED_WITHIN)
             self.signal(9)
         self._started.close()
+
+    def _read_number(self) -> None:
+        """Nobody reads the output any more, and it is still to come."""
+        with suppress(SojournError):
+            for stream, data in self._started.output():
+                if stream == 2 and not self._pid:
+                    self._without_number(data)
+                if self._pid:
+                    return
