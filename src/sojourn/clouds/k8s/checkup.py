@@ -23,7 +23,7 @@ NEEDED = (
     ("create get delete", "", "persistentvolumeclaims"),
     ("create get list watch delete", "", "pods"),
     ("create get", "", "pods/exec"),
-    ("create get list patch delete", "batch", "jobs"),
+    ("create list patch delete", "batch", "jobs"),
 )
 
 

@@ -142,7 +142,7 @@ class KubernetesScaler:
             self._make(record.rank, suspend=False)
 
     def _is_absent(self, name: str) -> bool:
-        return self._api.find("Job", name) is None
+        return name not in [job["metadata"]["name"] for job in self._objects.jobs()]
 
     def fleet(self, ctx: Context) -> Fleet | None:
         jobs = self._objects.jobs()
