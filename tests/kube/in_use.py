@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube import cluster, layout, prerequisites, sharing
+from tests.kube import cluster, layout, nodes, prerequisites, sharing
 from tests.kube.api import Api
 
 __all__ = ["KubeCluster", "cluster_in_use"]
@@ -37,9 +37,19 @@ class KubeCluster:
         self._must_be_ours()
         cluster.revive_node(layout.node(name))
 
+    def tag_image(self, name: str, new: str) -> None:
+        """Have all nodes know an image by another name as well."""
+        self._must_be_ours()
+        for node in layout.NODES:
+            nodes.tag_image(node, name, new)
+
+    def untag_image(self, name: str) -> None:
+        for node in layout.NODES:
+            nodes.untag_image(node, name)
+
     def _must_be_ours(self) -> None:
         if not self.ours:
-            pytest.skip(f"takes nodes away: unset {prerequisites.KUBECONFIG}")
+            pytest.skip(f"changes nodes: unset {prerequisites.KUBECONFIG}")
 
 
 @cache

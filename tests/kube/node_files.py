@@ -18,7 +18,7 @@ __all__ = ["EVICTION", "SETTINGS", "SHARED", "VOLUMES", "write"]
 SETTINGS = Path("/var/lib/sojourn-kube")
 VOLUMES = Path("/var/volumes")  # of class `node`
 SHARED = Path("/var/shared")  # of class `shared`
-_SOCKET = "/run/containerd/containerd.sock"
+SOCKET = "/run/containerd/containerd.sock"
 _FOLDERS = ("lib/sojourn-kube/cni", "log", "shared", "tmp", "volumes")
 
 # Evicts late: tests run on disks that are almost full.
@@ -85,7 +85,7 @@ root = "/var/lib/containerd"
 state = "/run/containerd"
 disabled_plugins = [{unused}]
 [grpc]
-address = "{_SOCKET}"
+address = "{SOCKET}"
 [plugins."io.containerd.internal.v1.opt"]
 path = "/var/lib/containerd-opt"
 [plugins."io.containerd.grpc.v1.cri"]
@@ -127,7 +127,7 @@ def _kubelet(node: Node, eviction: Mapping[str, str]) -> dict[str, Any]:
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": f"{SETTINGS}/serving.crt",
         "tlsPrivateKeyFile": f"{SETTINGS}/serving.key",
-        "containerRuntimeEndpoint": f"unix://{_SOCKET}",
+        "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{node.group}",
         "failCgroupV1": False,

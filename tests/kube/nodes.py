@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from pathlib import Path
 from tests.kube import binaries, groups, image_store, layout, network, node_files, processes
 from tests.kube.layout import Node
 
-__all__ = ["init_of", "kill", "runs", "start"]
+__all__ = ["init_of", "kill", "runs", "start", "tag_image", "untag_image"]
 
 _NAMESPACES = ("mount", "net", "pid", "uts", "ipc")
 _INIT_WITHIN = 30.0
@@ -83,3 +84,20 @@ def _wait_for_init(node: Node) -> int:
 
 def _process(node: Node) -> str:
     return f"node-{node.name}"
+
+
+def tag_image(node: Node, name: str, new: str) -> None:
+    """Have it know an image by another name as well."""
+    _ctr(node, "tag", "--force", name, new)
+
+
+def untag_image(node: Node, name: str) -> None:
+    _ctr(node, "rm", name)
+
+
+def _ctr(node: Node, *arguments: str) -> None:
+    init = init_of(node)
+    assert init, f"node {node.name} does not run"
+    within = ["nsenter", f"--target={init}", "--mount", "--"]
+    client = ["ctr", "--address", node_files.SOCKET, "--namespace", "k8s.io", "images"]
+    subprocess.run([*within, *client, *arguments], check=True, capture_output=True)

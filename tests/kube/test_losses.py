@@ -25,6 +25,13 @@ echo up $SOJOURN_ATTEMPT
 sleep 300
 """
 
+_SMALL_DISK = """
+spec:
+  containers:
+    - name: script
+      resources: {limits: {ephemeral-storage: 50Mi}}
+"""
+
 
 def _pods(kit: KubernetesKit) -> list[dict[str, Any]]:
     return kit.api.list("Pod", f"{names.ROLE}={names.MACHINES}")
@@ -62,6 +69,19 @@ def test_twenty_evictions_in_a_row(lab: Lab, kit: KubernetesKit) -> None:
     expected = "".join(f"{number}\n" for number in range(1, _EVICTIONS + 2))
     assert lab.output() == {"attempts": expected}
     assert max(waits[10:]) < 3 * max(waits[:3]) + 10  # they do not grow
+
+
+def test_a_pod_that_takes_too_much_disk_is_evicted(lab: Lab, kit: KubernetesKit) -> None:
+    """By the node itself, and not by anybody's call."""
+    script = WAITING.replace(
+        "sleep 300", "[ $SOJOURN_ATTEMPT = 2 ] || head -c 200M /dev/zero > /tmp/large; sleep 300"
+    )
+    handle = lab.create(script, options={"pod": _SMALL_DISK})
+    until(lambda: log_of(handle).count("up") == 2, 120)
+    assert [report.outcome.value for report in handle.reports()] == ["preempted"]
+    assert any("Evicted" in event.code for event in handle.events())
+    handle.delete()
+    assert lab.output() == {"attempts": "1\n2\n"}
 
 
 def test_one_of_three_ranks_is_lost_on_its_own(lab: Lab, kit: KubernetesKit) -> None:

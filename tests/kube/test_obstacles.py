@@ -11,6 +11,8 @@ import sojourn
 from sojourn.core.errors import InvalidInput, QuotaError, SojournError
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab
+from tests.kube import images
+from tests.kube.fixtures import KubeCluster
 from tests.support.waiting import until
 
 
@@ -26,6 +28,17 @@ def test_an_image_that_does_not_exist(lab: Lab) -> None:
     handle = _without_data(lab, "true", image="localhost/absent:1")
     until(lambda: "could not pull image localhost/absent:1" in _reason(handle))
     handle.delete()
+
+
+def test_an_image_that_does_not_exist_and_then_does(lab: Lab, kube_cluster: KubeCluster) -> None:
+    handle = _without_data(lab, "#!/bin/sh\ntrue", image="localhost/late:1")
+    until(lambda: "could not pull image localhost/late:1" in _reason(handle))
+    kube_cluster.tag_image(images.SHELL, "localhost/late:1")
+    try:
+        assert handle.wait().status is sojourn.State.SUCCEEDED
+        handle.delete()
+    finally:
+        kube_cluster.untag_image("localhost/late:1")
 
 
 def test_no_node_has_the_label(lab: Lab) -> None:
