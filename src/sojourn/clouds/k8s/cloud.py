@@ -97,6 +97,7 @@ class KubernetesCloud:
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.k8s import resources
+        from sojourn.clouds.k8s.program import AgentProgram
 
         objects = self._objects(id, task)
         container = task.storage.container if task else self._container(objects)
@@ -109,7 +110,7 @@ class KubernetesCloud:
             store = [resources.BucketFolder(objects)]
         return (
             resources.TaskSecret(objects),
-            resources.AgentProgram(objects),
+            AgentProgram(objects),
             *store,
             self._scaler(objects),
         )

@@ -22,6 +22,7 @@ __all__ = [
     "job_name",
     "metadata",
     "of_task",
+    "program",
     "store_pod",
 ]
 
@@ -50,6 +51,11 @@ def of_task(id: TaskId, **more: str) -> str:
 def job_name(id: TaskId, rank: int) -> str:
     """Of a rank's Job."""
     return f"{id}-{rank}"
+
+
+def program(id: TaskId, number: int) -> str:
+    """Of a part of the agent's program; the first is named after the task."""
+    return f"{id}-program-{number}" if number else str(id)
 
 
 def store_pod(id: TaskId) -> str:

@@ -58,6 +58,14 @@ class TaskObjects:
         return place_of(self.id, self.task)
 
     @property
+    def has_bucket(self) -> bool:
+        """Whether its store is one; of a task that is all but gone, it is not."""
+        try:
+            return bool(self.place.url)
+        except NotFound:
+            return False
+
+    @property
     def holds(self) -> bool:
         """Whether the first machine waits for an upload that goes through it."""
         return bool(self.place.claim and self.task.storage.workdir)

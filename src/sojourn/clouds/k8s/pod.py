@@ -54,11 +54,12 @@ while :; do
 done
 """
 _UNPACK = f"""\
-import io, os, platform, runpy, shutil, sys, zipfile
+import glob, io, os, platform, runpy, shutil, sys, zipfile
 library = {places.LIBRARY!r}
-name = f"agent-{{platform.machine()}}.zip"
+name = os.path.join({places.PROGRAM!r}, f"agent-{{platform.machine()}}.zip")
 if not os.path.isdir(library):
-    whole = zipfile.ZipFile(os.path.join({places.PROGRAM!r}, name))
+    parts = sorted(glob.glob(name + "*"))
+    whole = zipfile.ZipFile(io.BytesIO(b"".join(open(part, "rb").read() for part in parts)))
     whole.extractall(library + ".new")
     for wheel in [item for item in whole.namelist() if item.endswith(".whl")]:
         zipfile.ZipFile(io.BytesIO(whole.read(wheel))).extractall(library + ".new")
@@ -250,11 +251,22 @@ def _volumes(id: TaskId, place: Place) -> list[dict[str, Any]]:
         {"name": "shared", "emptyDir": {}},
         # For all users there: the agent's image may have any, and nobody else has this volume.
         {"name": "task", "secret": {"secretName": str(id), "defaultMode": 0o444}},
-        {"name": "program", "configMap": {"name": str(id)}},
+        {"name": "program", **_program(id, place)},
     ]
     if place.claim:
         volumes.append({"name": "store", "persistentVolumeClaim": {"claimName": place.claim}})
     return volumes
+
+
+def _program(id: TaskId, place: Place) -> dict[str, Any]:
+    """The ConfigMaps with the agent. Those that there may be are there before any pod."""
+    if not place.url:
+        return {"configMap": {"name": str(id)}}
+    parts = [
+        {"configMap": {"name": names.program(id, number), "optional": bool(number)}}
+        for number in range(places.MOST_PARTS)
+    ]
+    return {"projected": {"sources": parts}}
 
 
 def _script_volumes(options: Options) -> list[dict[str, Any]]:

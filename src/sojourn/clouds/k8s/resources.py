@@ -1,4 +1,4 @@
-"""What a task is made of beside its Jobs: a Secret, the agent's ConfigMap, a claim."""
+"""What a task is made of beside its Jobs and the agent: a Secret, a claim."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from sojourn.agent.bundle import bundle
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.options import options_of
-from sojourn.clouds.k8s.pod import GRACE, python_of
-from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
+from sojourn.clouds.k8s.pod import GRACE
+from sojourn.core.errors import Conflict, NotFound, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +20,11 @@ if TYPE_CHECKING:
     from sojourn.clouds.k8s.objects import TaskObjects
     from sojourn.core.context import Context
 
-__all__ = ["AgentProgram", "BucketFolder", "Claim", "ClaimFolder", "TaskSecret", "gone"]
+__all__ = ["BucketFolder", "Claim", "ClaimFolder", "Made", "TaskSecret", "gone"]
 
 _TTL = 60.0
 _LOOK = 1.0  # seconds between looks of an agent for followers and for ranks to take
 _GONE_WITHIN = 300.0
-_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 class Made:
@@ -82,35 +80,6 @@ class TaskSecret(Made):
             data[places.STORE_OPTIONS] = json.dumps(dict(task.storage.container_opts))
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
         self._create({"metadata": self._metadata(), "data": encoded, "type": "Opaque"})
-
-
-class AgentProgram(Made):
-    """The agent, for the image that it runs in."""
-
-    kind = "ConfigMap"
-
-    def create(self, ctx: Context) -> None:
-        if self.read(ctx):
-            return
-        python = python_of(options_of(self._objects.task))
-        data = {
-            f"agent-{name}.zip": base64.b64encode(
-                bundle(python, name, ("sojourn.clouds.k8s.on_machine",), wheels=("blake3",))
-            ).decode()
-            for name in self._architectures()
-        }
-        self._create({"metadata": self._metadata(), "binaryData": data})
-
-    def _architectures(self) -> list[str]:
-        """Of the nodes, as far as we may know."""
-        try:
-            nodes = self._api.list("Node")
-        except AuthError:
-            return ["x86_64"]
-        found = {node["status"]["nodeInfo"]["architecture"] for node in nodes}
-        return sorted(_ARCHITECTURES[name] for name in found if name in _ARCHITECTURES) or [
-            "x86_64"
-        ]
 
 
 class Claim(Made):

@@ -8,6 +8,7 @@ __all__ = [
     "FOLDER",
     "LIBRARY",
     "LOCKS",
+    "MOST_PARTS",
     "OBJECTS",
     "PROGRAM",
     "SETTINGS",
@@ -21,6 +22,7 @@ __all__ = [
 FOLDER = "/sojourn"  # of both containers: the workdir, the script, the pipes
 TASK = "/opt/sojourn/task"  # the Secret
 PROGRAM = "/opt/sojourn/program"  # the ConfigMap, with the agent
+MOST_PARTS = 20  # ConfigMaps, if one cannot hold it
 LIBRARY = "/tmp/sojourn/library"  # noqa: S108 -- a container of our own
 VOLUME = "/opt/sojourn/store"  # the claim, for the agent's container alone
 # In the task's folder of the claim:
