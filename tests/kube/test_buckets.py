@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import obstore
@@ -10,6 +11,7 @@ import pytest
 from obstore.store import S3Store
 
 import sojourn
+from sojourn.core.errors import InvalidInput
 from tests.contract.clouds.lab import Lab, log_of
 from tests.kube import layout
 from tests.kube.fixtures import KubeCluster
@@ -37,7 +39,6 @@ def _storage(server: Seaweed, lab: Lab, bucket: str) -> sojourn.Storage:
         "access_key_id": KEY,
         "secret_access_key": SECRET,
         "region": "us-east-1",
-        "allow_http": "true",
     }
     return sojourn.Storage(
         workdir=str(lab.workdir),
@@ -65,3 +66,25 @@ def test_two_machines_with_a_bucket(lab: Lab, server: Seaweed) -> None:
     handle.delete()
     assert {path: text[:4] for path, text in lab.output().items()} == {"0": "mine", "1": "mine"}
     assert _contents(server, name) == ["mine/foreign"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "told"),
+    [
+        ({"secret_access_key": "wrong"}, "storage.container_opts", "denied"),
+        ({"nonsense": "x"}, "storage.container_opts", "nonsense"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_made(
+    lab: Lab, server: Seaweed, changed: dict[str, str], field: str, told: str
+) -> None:
+    storage = _storage(server, lab, server.address().url)
+    options = {**storage.container_opts, **changed}
+    with pytest.raises(InvalidInput, match=told) as caught:
+        lab.create("true", storage=replace(storage, container_opts=options))
+    assert caught.value.problems[0].path == field
+
+
+def test_a_bucket_that_is_not_there(lab: Lab, server: Seaweed) -> None:
+    with pytest.raises(InvalidInput, match="not found"):
+        lab.create("true", storage=_storage(server, lab, "s3://absent"))

@@ -19,15 +19,16 @@ from obstore.exceptions import (
     NotFoundError,
     PermissionDeniedError,
     UnauthenticatedError,
+    UnknownConfigurationKeyError,
 )
 from obstore.store import from_url
 
-from sojourn.core.errors import NotFound, SojournError, Transient
+from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.storage.failures import absent, denied, full, truncated, unreachable
 from sojourn.storage.objectinfo import ObjectInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from obstore.store import ObjectStore
 
@@ -48,6 +49,22 @@ _DELETED_AT_ONCE = 500
 _OUTSIDE = re.compile(r"range was invalid|Invalid range")
 _STATUS = re.compile(r"status code: (?P<status>\d{3})")
 _STREAMED_AT_ONCE = 256 << 10  # larger ones cost the allocator fresh pages, again and again
+# Options of obstore's HTTP client, which panics if it finds them among those of the store.
+_OF_CLIENT = frozenset(
+    (
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "timeout",
+        "user_agent",
+    )
+)
+_FLAGS = {"true": True, "false": False}
 
 
 def open_objects(address: StoreAddress) -> ObstoreStore:
@@ -68,10 +85,23 @@ def _opened(address: StoreAddress, client: dict[str, str], retry_for: timedelta)
         "client_options": client,
         "retry_config": {"retry_timeout": retry_for},
     }
-    for key, value in address.options.items():
+    for key, value in _sorted(address.options).items():
         options[key] = options[key] | value if isinstance(options.get(key), dict) else value
     with _translated(address.url):
         return from_url(address.url, **options)
+
+
+def _sorted(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options whose values are all texts, as users write them; those of the client have a place of
+    their own. An endpoint that says http means it."""
+    options = {key: value for key, value in given.items() if key not in _OF_CLIENT}
+    named = sorted(given.keys() & _OF_CLIENT)
+    client = {key: _FLAGS.get(str(given[key]).lower(), given[key]) for key in named}
+    if str(given.get("endpoint", "")).startswith("http://"):
+        client.setdefault("allow_http", True)
+    if client:
+        options["client_options"] = {**client, **given.get("client_options", {})}
+    return options
 
 
 class ObstoreStore:
@@ -196,6 +226,8 @@ def _translated(path: str) -> Iterator[None]:
 
 def _ours(path: str, error: Exception) -> SojournError:
     text = str(error)
+    if isinstance(error, UnknownConfigurationKeyError):
+        return InvalidInput("storage.container_opts", _first_line(error))
     found = _STATUS.search(text)  # a listing that is refused has no exception of its own
     status = found["status"] if found else ""
     if isinstance(error, FileNotFoundError | NotFoundError) or status == "404":

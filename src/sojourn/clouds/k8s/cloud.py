@@ -10,7 +10,7 @@ from sojourn.clouds.k8s.container import is_bucket, place_of
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import options_of
-from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
@@ -27,6 +27,20 @@ __all__ = ["KubernetesCloud"]
 
 _OLDEST = (1, 31)  # whose Jobs can succeed before all of their indexes have
 _TRIAL = TaskId.deterministic("trial")
+
+
+def _check_bucket(place: Place, task: Task) -> None:
+    """Ask it for something: its name, its options and the credentials are then right."""
+    from sojourn.storage.store import StoreAddress, open_store
+
+    try:
+        open_store(StoreAddress(place.url, task.storage.container_opts)).list("any")
+    except NotFound as error:
+        raise InvalidInput("storage.container", f"not found: {task.storage.container}") from error
+    except AuthError as error:
+        raise InvalidInput(
+            "storage.container_opts", f"access to {task.storage.container} denied: {error.message}"
+        ) from error
 
 
 class KubernetesCloud:
@@ -52,6 +66,8 @@ class KubernetesCloud:
             self._check_claim(place, task)
         if place.claim and not task.storage.container:
             yield from self._check_class(task)
+        if place.url:
+            _check_bucket(place, task)
         _ = objects.restricted  # asks whether such a pod is welcome
         if task.spot > 0:
             yield "Ignoring the spot price: Kubernetes has none"
