@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["LONGEST", "user_data"]
 
 LONGEST = 16 * 1024
-_PACKAGE = "sojourn.clouds.aws.onboard"
+_PACKAGE = "sojourn.clouds.aws.on_machine"
 _MODULES = ("boot.py", "metadata.py", "signing.py")
 _SCRIPT = r"""#!/bin/sh
 # Whatever happens, this machine ends by itself.
@@ -72,7 +72,7 @@ def user_data(settings: dict[str, Any]) -> str:
 
 
 def _program(settings: dict[str, Any]) -> bytes:
-    """A zip that Python runs: the modules at their places, in packages that are empty."""
+    """A zip that Python runs: the modules at their locations, in packages that are empty."""
     buffer = io.BytesIO()
     given = repr(json.loads(json.dumps(settings)))
     files = {"__main__.py": f"from {_PACKAGE}.boot import boot\nboot({given})\n"}

@@ -48,7 +48,9 @@ def test_its_program_imports_nothing_that_is_not_there(tmp_path: Path) -> None:
     program.write_bytes(_program(user_data(_SETTINGS)))
     names = zipfile.ZipFile(io.BytesIO(program.read_bytes())).namelist()
     assert "__main__.py" in names
-    code = "import sojourn.clouds.aws.onboard.boot, sys; print(sojourn.clouds.aws.onboard.boot)"
+    code = (
+        "import sojourn.clouds.aws.on_machine.boot, sys; print(sojourn.clouds.aws.on_machine.boot)"
+    )
     done = subprocess.run(
         [
             *(sys.executable, "-I", "-S", "-c"),

@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from sojourn.clouds.aws.onboard import metadata, signing
+from sojourn.clouds.aws.on_machine import metadata, signing
 
 __all__ = ["boot"]
 
@@ -35,7 +35,7 @@ After=network.target network-online.target nss-lookup.target
 [Service]
 Environment=PYTHONPATH={folder}/lib HOME=/root
 WorkingDirectory={folder}
-ExecStart={python} -m sojourn.clouds.aws.onboard.life {folder}/settings.json
+ExecStart={python} -m sojourn.clouds.aws.on_machine.life {folder}/settings.json
 KillMode=mixed
 OOMPolicy=continue
 TimeoutStopSec=600

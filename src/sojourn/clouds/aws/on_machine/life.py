@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, Config
-from sojourn.clouds.aws.onboard import marks, metadata, signing
+from sojourn.clouds.aws.on_machine import marks, metadata, signing
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
 from sojourn.storage.store import StoreAddress, open_store

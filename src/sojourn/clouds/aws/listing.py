@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws.onboard import marks
+from sojourn.clouds.aws.on_machine import marks
 from sojourn.clouds.aws.tags import MOST
 from sojourn.core.errors import NotFound
 from sojourn.core.status import INCOMPLETE, RankRecord, RankStatus, State, of_ranks, rank_status
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.locate import Places
+    from sojourn.clouds.aws.locations import Locations
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
@@ -51,13 +51,13 @@ def tag(group: str, key: str, value: str) -> dict[str, Any]:
 
 
 def states(
-    ctx: Context, account: Account, places: Places, ids: Sequence[TaskId]
+    ctx: Context, account: Account, locations: Locations, ids: Sequence[TaskId]
 ) -> dict[TaskId, Status]:
     """Of all tasks that their groups tell the state of."""
     regions: dict[str, list[TaskId]] = defaultdict(list)
     for id in ids:  # noqa: A001
         try:
-            regions[places.of(id, None).region].append(id)
+            regions[locations.of(id, None).region].append(id)
         except NotFound:
             continue  # deleted meanwhile
     found = {}
