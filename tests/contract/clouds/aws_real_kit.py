@@ -17,9 +17,10 @@ import boto3
 import pytest
 
 from sojourn import Handle, list_tasks
-from sojourn.clouds.aws import keys, store_address
+from sojourn.clouds.aws import store_address
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.locations import Locations
+from sojourn.clouds.vm import keys
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.storage.data import StoreData

@@ -85,10 +85,13 @@ class AwsCloud:
         from sojourn.clouds.aws import resources
         from sojourn.clouds.aws.store import BucketTags, StoreOf
         from sojourn.clouds.aws.template import LaunchTemplate
+        from sojourn.clouds.vm.agent_files import AgentFiles
 
         deployment = self._deployed(id, task)
         # What is in the store goes with it: only who creates a task has to do with it.
-        in_store: list[Resource] = [resources.AgentFiles(deployment)] if task else []
+        in_store: list[Resource] = (
+            [AgentFiles(deployment.store, deployment.luggage)] if task else []
+        )
         if task and not task.storage.container:
             in_store.append(BucketTags(deployment))
         role = () if task is not None and task.permission_set else (resources.Role(deployment),)

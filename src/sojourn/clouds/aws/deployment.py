@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import store_address, tags
-from sojourn.core.errors import NotFound, SojournError, Transient
-from sojourn.storage.layout import MACHINES
+from sojourn.clouds.aws.user_data import ON_MACHINE
+from sojourn.clouds.vm.agent_files import Luggage
+from sojourn.core.errors import NotFound
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.aws.locations import Location, Locations
     from sojourn.clouds.aws.machines import Offer, Offers
@@ -21,22 +20,7 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = [
-    "BOOT",
-    "PATIENCE",
-    "PROBLEMS",
-    "Deployment",
-    "TaskResource",
-    "is_contained",
-    "pause",
-    "until_known",
-]
-
-T = TypeVar("T")
-
-PATIENCE = 120.0  # seconds until what was made is known everywhere
-BOOT = "boot/"  # what machines fetch, in the store
-PROBLEMS = f"{MACHINES}/problems/"  # and why some of them could not start
+__all__ = ["Deployment", "TaskResource", "is_contained"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +60,12 @@ class Deployment:
     def call(self, what: str, service: str, operation: str, **arguments: Any) -> Any:
         """An operation in the task's region."""
         return self.account.call(what, service, self.location.region, operation, **arguments)
+
+    def luggage(self) -> Luggage:
+        """What machines have to fetch."""
+        image = self.offer.image
+        architecture = {"arm64": "aarch64"}.get(image.architecture, "x86_64")
+        return Luggage(image.pythons, architecture, ON_MACHINE)
 
     def store(self) -> Store:
         """The task's store, with the user's own credentials."""
@@ -118,21 +108,3 @@ def is_contained(deployment: Deployment) -> bool:
         return deployment.location.contained
     except NotFound:
         return False
-
-
-def until_known(ctx: Context, look: Callable[[], T]) -> T:
-    """What was just made may be unknown elsewhere for a moment."""
-    patience = ctx.within(PATIENCE)
-    while True:
-        try:
-            return look()
-        except NotFound as error:
-            pause(patience, 0.5, error)
-
-
-def pause(patience: Context, seconds: float, error: SojournError) -> None:
-    """Wait before the next try; when the patience is over, it is this error that counts."""
-    try:
-        patience.sleep(seconds)
-    except Transient:
-        raise error from error.__cause__

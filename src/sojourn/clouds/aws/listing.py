@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws.on_machine import marks
 from sojourn.clouds.aws.tags import MOST
+from sojourn.clouds.vm.on_machine import marks
 from sojourn.core.errors import NotFound
 from sojourn.core.status import INCOMPLETE, RankRecord, RankStatus, State, of_ranks, rank_status
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws.keys import SEED
-from sojourn.clouds.aws.on_machine.marks import RANK
+from sojourn.clouds.vm.on_machine.marks import RANK
+from sojourn.clouds.vm.paths import SEED
 from sojourn.storage.layout import MACHINES_WRITE
 
 if TYPE_CHECKING:

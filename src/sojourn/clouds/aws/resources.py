@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sojourn.agent.bundle import bundle
-from sojourn.clouds.aws import keys, policy, tags
-from sojourn.clouds.aws.deployment import (
-    BOOT,
-    PATIENCE,
-    TaskResource,
-    is_contained,
-    pause,
-    until_known,
-)
+from sojourn.clouds.aws import policy, tags
+from sojourn.clouds.aws.deployment import TaskResource, is_contained
 from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.vm import keys
+from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
 
-__all__ = ["AgentFiles", "KeyPair", "Role", "SecurityGroup"]
+__all__ = ["KeyPair", "Role", "SecurityGroup"]
 
-_ON_MACHINE = ("sojourn.clouds.aws.on_machine",)  # what of this folder runs on machines
 _POLICY = "task"
 _SSH = 22
 
@@ -216,32 +209,3 @@ class KeyPair(TaskResource):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._deployment.call(self.title, "ec2", operation, **arguments)
-
-
-class AgentFiles(TaskResource):
-    """The agent in the store, for each Python that an image may have; goes with the store."""
-
-    @property
-    def title(self) -> str:
-        return "agent in the store"
-
-    def _find(self) -> bool:
-        return False  # never the last thing that is left
-
-    def create(self, ctx: Context) -> None:
-        opened = self._deployment.store()
-        for python in self._deployment.offer.image.pythons:
-            ctx.check()
-            path = f"{BOOT}{self._file(python)}"
-            if not opened.head(path):
-                opened.put(path, bundle(python, self._architecture, _ON_MACHINE))
-
-    def delete(self, ctx: Context) -> None:
-        """The store goes last, and this with it."""
-
-    @cached_property
-    def _architecture(self) -> str:
-        return {"arm64": "aarch64"}.get(self._deployment.offer.image.architecture, "x86_64")
-
-    def _file(self, python: str) -> str:
-        return f"agent-{self._architecture}-{python}.zip"

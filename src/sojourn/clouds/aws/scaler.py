@@ -9,11 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import listing
-from sojourn.clouds.aws.deployment import PROBLEMS, TaskResource, pause
+from sojourn.clouds.aws.deployment import TaskResource
 from sojourn.clouds.aws.errors import code_of
-from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
 from sojourn.clouds.aws.template import DEADLINE, HOOK, time_of
+from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Machine
@@ -38,8 +40,6 @@ _AT_ONCE = 200  # values of a filter
 _LAUNCH = "Launch"  # a process of the group
 _HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up for no longer
 _PATIENCE = 120.0
-_LONGEST_PROBLEM = 64 << 10  # bytes of what a machine says, and how many of them are read
-_MOST_PROBLEMS = 20
 _GONE_WITHIN = 900.0
 
 
@@ -220,7 +220,7 @@ class AwsScaler(TaskResource):
         activities = self._activities()
         task = self._task(ctx) if any(map(_failed, activities)) else None
         told = [_event(activity, task) for activity in activities]
-        return sorted([*told, *self._problems()], key=lambda event: event.time)
+        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
 
     def _activities(self) -> list[Any]:
         """What the group did, and what it could not do; oldest first."""
@@ -236,22 +236,6 @@ class AwsScaler(TaskResource):
         except NotFound:
             return None
 
-    def _problems(self) -> list[CloudEvent]:
-        """What machines wrote down that could not even start the agent."""
-        try:
-            opened = self._deployment.store()
-            found = [item for item in opened.list(PROBLEMS) if item.size <= _LONGEST_PROBLEM]
-            return [
-                CloudEvent(
-                    item.modified.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                    "boot-failed",
-                    bytes(opened.get(item.path)).decode("utf-8", "replace").strip(),
-                )
-                for item in found[:_MOST_PROBLEMS]
-            ]
-        except NotFound:
-            return []
-
     def obstacle(self, ctx: Context) -> str:
         """What was last in the way; nothing, once a machine came after it."""
         group = self._group()
@@ -264,7 +248,11 @@ class AwsScaler(TaskResource):
                 recent, since = [], _time(activity)
             elif _failed(activity):
                 recent.append(activity)
-        problems = [event.description for event in self._problems() if event.time >= since]
+        problems = [
+            event.description
+            for event in read_problems(self._deployment.store)
+            if event.time >= since
+        ]
         if problems:
             return problems[-1]
         return reason(recent[-1]["StatusMessage"], self._task(ctx)) if recent else ""

@@ -6,11 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.deployment import BOOT, PATIENCE, Deployment, TaskResource, until_known
+from sojourn.clouds.aws.deployment import Deployment, TaskResource
 from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
+from sojourn.clouds.vm.paths import NAMES, OWNER, OWNERS
+from sojourn.clouds.vm.waiting import PATIENCE, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
-from sojourn.storage.layout import LAPTOPS_WRITE, MACHINES_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["BucketTags", "StoreOf"]
 
 _PATIENCE = PATIENCE
-_OWNERS = "laptop/"  # beside the key's seed
-_OWNER = f"{_OWNERS}owner"
-# All that a store has at its top: what `storage.layout` names, and what is of this cloud.
-_NAMES = frozenset((*LAPTOPS_WRITE, *MACHINES_WRITE, BOOT.rstrip("/"), _OWNERS.rstrip("/")))
 
 
 class Bucket(TaskResource):
@@ -145,7 +142,7 @@ class Folder(TaskResource):
         if not self._deployment.wanted.permission_set:
             self._role.make(ctx)
         self._sign.create(ctx)
-        if not self._deployment.store().put_new(_OWNER, self._name.encode()):
+        if not self._deployment.store().put_new(OWNER, self._name.encode()):
             self._remove_signs(ctx)
             self._refuse_others()
 
@@ -166,7 +163,7 @@ class Folder(TaskResource):
         try:
             if self._owner() == self._name:
                 # What tells that it is ours goes last.
-                for path in sorted(self._ours(), key=lambda path: path.endswith(_OWNERS)):
+                for path in sorted(self._ours(), key=lambda path: path.endswith(OWNERS)):
                     _empty(ctx, self._deployment, path)
             self._remove_signs(ctx)
         except NotFound:
@@ -176,7 +173,7 @@ class Folder(TaskResource):
     def _owner(self) -> str:
         """The id of the task that is there; none: empty."""
         try:
-            return bytes(self._deployment.store().get(_OWNER)).decode()
+            return bytes(self._deployment.store().get(OWNER)).decode()
         except NotFound:
             return ""
 
@@ -197,7 +194,7 @@ class Folder(TaskResource):
             found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
             for kind in ("Versions", "DeleteMarkers"):
                 found |= {item["Key"] for item in page.get(kind, ())}
-        return sorted(path for path in found if path.removeprefix(prefix).rstrip("/") in _NAMES)
+        return sorted(path for path in found if path.removeprefix(prefix).rstrip("/") in NAMES)
 
 
 class StoreOf:

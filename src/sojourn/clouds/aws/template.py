@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sojourn.clouds.aws import listing, tags
-from sojourn.clouds.aws.deployment import BOOT, PROBLEMS, TaskResource, until_known
+from sojourn.clouds.aws.deployment import TaskResource
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.aws.store_address import options_for_machines, url_of
-from sojourn.clouds.aws.userdata import LONGEST, user_data
+from sojourn.clouds.aws.user_data import LONGEST, user_data
+from sojourn.clouds.vm.paths import BOOT, PROBLEMS
+from sojourn.clouds.vm.waiting import until_known
 from sojourn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ class LaunchTemplate(TaskResource):
         deployment, location = self._deployment, self._deployment.location
         settings = {
             "id": deployment.name,
+            "page": "docs/aws.md",
             "region": location.region,
             "bucket_region": location.bucket_region,
             "boot": self._url(BOOT),

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.deployment import BOOT, Deployment
+from sojourn.clouds.aws.deployment import Deployment
 from sojourn.clouds.aws.locations import Location, Locations
 from sojourn.clouds.aws.machines import Offers
 from sojourn.clouds.aws.store_address import address, options_for_machines, url_of
 from sojourn.clouds.aws.template import LaunchTemplate
+from sojourn.clouds.vm.paths import BOOT
 from sojourn.core.errors import SojournError
 from sojourn.core.ids import TaskId
 from sojourn.storage.store import StoreAddress, open_store
