@@ -83,7 +83,7 @@ class AwsCloud:
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources
-        from sojourn.clouds.aws.store import BucketTags, StoreOf
+        from sojourn.clouds.aws.store import BucketTags, store_of
         from sojourn.clouds.aws.template import LaunchTemplate
         from sojourn.clouds.vm.agent_files import AgentFiles
 
@@ -96,7 +96,7 @@ class AwsCloud:
             in_store.append(BucketTags(deployment))
         role = () if task is not None and task.permission_set else (resources.Role(deployment),)
         return (
-            StoreOf(deployment),
+            store_of(deployment),
             *role,
             resources.SecurityGroup(deployment),
             resources.KeyPair(deployment),

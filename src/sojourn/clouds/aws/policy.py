@@ -1,6 +1,7 @@
 """What a machine may do: read its own store, write its part of it, mark its own group and leave it.
 
-Nothing else. What a laptop acts on, such as the task's description, a machine can only read.
+Beside that it can see which machines there are, so that it knows when one is lost. Nothing else.
+What a laptop acts on, such as the task's description, a machine can only read.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ def machine_policy(id: TaskId, location: Location) -> dict[str, Any]:
                 ],
                 "Resource": group,
             },
+            # Which machines are gone. It cannot be limited to those of the group.
+            {"Effect": "Allow", "Action": "ec2:DescribeInstances", "Resource": "*"},
             {
                 "Effect": "Allow",
                 "Action": "autoscaling:CreateOrUpdateTags",

@@ -9,16 +9,18 @@ from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.deployment import Deployment, TaskResource
 from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
-from sojourn.clouds.vm.paths import NAMES, OWNER, OWNERS
+from sojourn.clouds.vm.store import Folder, StoreOf
 from sojourn.clouds.vm.waiting import PATIENCE, until_known
-from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
+from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sojourn.core.context import Context
+    from sojourn.core.interfaces import Resource
+    from sojourn.storage.store import Store
 
-__all__ = ["BucketTags", "StoreOf"]
+__all__ = ["BucketTags", "store_of"]
 
 _PATIENCE = PATIENCE
 
@@ -115,125 +117,73 @@ class BucketTags(TaskResource):
         """They go with the bucket."""
 
 
-class Folder(TaskResource):
-    """Our things in a bucket that the user has. Beside them may be others: these are left alone.
+class _Container:
+    """A folder in a bucket of the user's.
 
-    The role tells those who list tasks that it is there, and a tag of the security group tells
-    where: both come first and go last.
+    The role tells those who list tasks that it is there, and a tag of the security group where.
     """
 
-    stage = 0
-    kind = "folder"
-
     def __init__(self, deployment: Deployment) -> None:
-        super().__init__(deployment)
+        self._deployment = deployment
         self._role = Role(deployment)
-        self._sign = SecurityGroup(deployment)
+        self._group = SecurityGroup(deployment)
 
-    @property
-    def title(self) -> str:
-        return f"folder of {self._name}"
+    def store(self) -> Store:
+        return self._deployment.store()
 
-    def _find(self) -> bool:
-        return self._sign.find() or self._owner() == self._name
-
-    def create(self, ctx: Context) -> None:
-        self._refuse_others()
+    def sign(self, ctx: Context) -> None:
         if not self._deployment.wanted.permission_set:
             self._role.make(ctx)
-        self._sign.create(ctx)
-        if not self._deployment.store().put_new(OWNER, self._name.encode()):
-            self._remove_signs(ctx)
-            self._refuse_others()
+        self._group.create(ctx)
 
-    def _remove_signs(self, ctx: Context) -> None:
+    def is_signed(self) -> bool:
+        return self._group.find()
+
+    def unsign(self, ctx: Context) -> None:
         self._role.remove()
-        self._sign.remove(ctx)
+        self._group.remove(ctx)
 
-    def _refuse_others(self) -> None:
-        ours, owner = self._ours(), self._owner()
-        if (ours and not owner) or owner not in ("", self._name):
-            there = f"the task {owner}" if owner else ", ".join(ours)
-            raise Conflict(
-                f"The container already holds {there}",
-                hint="Set storage.container to another path.",
-            )
-
-    def delete(self, ctx: Context) -> None:
-        try:
-            if self._owner() == self._name:
-                # What tells that it is ours goes last.
-                for path in sorted(self._ours(), key=lambda path: path.endswith(OWNERS)):
-                    _empty(ctx, self._deployment, path)
-            self._remove_signs(ctx)
-        except NotFound:
-            pass
+    def forget(self) -> None:
         self._deployment.locations.forget(self._deployment.id)
 
-    def _owner(self) -> str:
-        """The id of the task that is there; none: empty."""
-        try:
-            return bytes(self._deployment.store().get(OWNER)).decode()
-        except NotFound:
-            return ""
+    def empty(self, ctx: Context, path: str) -> None:
+        _empty(ctx, self._deployment, path)
 
-    def _ours(self) -> list[str]:
-        """What is there by names that we use, files and folders, in any version."""
+    def name(self, path: str) -> str:
+        return path.removeprefix(self._prefix)
+
+    def top(self) -> list[str]:
         location = self._deployment.location
-        prefix = f"{location.folder}/" if location.folder else ""
         found = set()
         for page in self._deployment.account.pages(
-            self.title,
+            f"folder of {self._deployment.name}",
             "s3",
             location.bucket_region,
             "list_object_versions",
             Bucket=location.bucket,
-            Prefix=prefix,
+            Prefix=self._prefix,
             Delimiter="/",
         ):
             found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
             for kind in ("Versions", "DeleteMarkers"):
                 found |= {item["Key"] for item in page.get(kind, ())}
-        return sorted(path for path in found if path.removeprefix(prefix).rstrip("/") in NAMES)
+        return sorted(found)
+
+    @property
+    def _prefix(self) -> str:
+        folder = self._deployment.location.folder
+        return f"{folder}/" if folder else ""
 
 
-class StoreOf:
+def store_of(deployment: Deployment) -> Resource:
     """Whichever of the two a task has."""
 
-    stage = 0
+    def choose() -> Resource:
+        if deployment.location.contained:
+            return Folder(deployment.id, _Container(deployment))
+        return Bucket(deployment)
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-
-    @property
-    def title(self) -> str:
-        try:
-            return self._chosen.title
-        except SojournError:
-            return f"store of {self._deployment.name}"
-
-    def read(self, ctx: Context) -> bool:
-        try:
-            return self._chosen.read(ctx)
-        except NotFound:
-            return False
-
-    def create(self, ctx: Context) -> None:
-        self._chosen.create(ctx)
-
-    def delete(self, ctx: Context) -> None:
-        try:
-            self._chosen.delete(ctx)
-        except NotFound:
-            return  # nothing tells of it any more
-
-    @property
-    def _chosen(self) -> Bucket | Folder:
-        return (
-            Folder(self._deployment)
-            if self._deployment.location.contained
-            else Bucket(self._deployment)
-        )
+    return StoreOf(deployment.id, choose)
 
 
 def _empty(ctx: Context, deployment: Deployment, path: str) -> None:

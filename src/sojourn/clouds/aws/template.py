@@ -111,6 +111,7 @@ class LaunchTemplate(TaskResource):
             "store": url_of(location),
             "store_options": options_for_machines(deployment.account, location),
             "autoscaling": self._endpoint("autoscaling"),
+            "ec2": self._endpoint("ec2"),
             "minutes": time_of(deployment.wanted.timeout) // timedelta(minutes=1),
             "marks": listing.can_mark(deployment.wanted),
             "deadline": DEADLINE,

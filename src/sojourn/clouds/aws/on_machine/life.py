@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import urllib.error
@@ -144,5 +143,4 @@ def _taken(token: str) -> bool:
 
 
 if __name__ == "__main__":
-    given = json.loads(Path(sys.argv[1]).read_text())
-    sys.exit(live(given, AutoScalingGroup(given)))
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.aws.on_machine", AutoScalingGroup))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from sojourn.storage.lease import read_reports
 from sojourn.storage.store import StoreAddress, open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sojourn.clouds.vm.on_machine.group import Group
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
@@ -27,12 +30,19 @@ _DISK = "/opt/sojourn/disk"
 _FAILURES = Path("/opt/sojourn/failures")
 
 
-def live(settings: dict[str, Any], group: Group) -> int:
-    """Run the agent until its rank has ended or the machine goes; then leave the group."""
+def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> int:
+    """Run the agent until its rank has ended or the machine goes; then leave the group.
+
+    `file` has the settings, `package` is the cloud's.
+    """
+    settings: dict[str, Any] = json.loads(file.read_text())
+    group = join(settings)
     # Not waited for: it may take long to be allowed, and with rights of the user's may never be.
     aside("deadline", group.put_off_deadline)
     agent = subprocess.Popen(
-        [sys.executable, "-m", "sojourn.agent", "-"], stdin=subprocess.PIPE, text=True
+        [sys.executable, "-m", "sojourn.clouds.vm.on_machine.agent", package, str(file)],
+        stdin=subprocess.PIPE,
+        text=True,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.terminate())
