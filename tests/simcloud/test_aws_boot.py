@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sojourn import Handle, State
-from sojourn.clouds.aws import template, userdata
+from sojourn.clouds.aws import template
+from sojourn.clouds.vm import first_script
 from tests.contract.clouds.aws_kit import AwsKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
@@ -50,8 +51,10 @@ def ends(kit: AwsKit, handle: Handle) -> str:
 def test_an_image_without_a_python_for_the_agent(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
-    text = userdata._SCRIPT.removeprefix("#!/bin/sh\n")
-    monkeypatch.setattr(userdata, "_SCRIPT", before.replace("{", "{{").replace("}", "}}") + text)
+    text = first_script._SCRIPT.removeprefix("#!/bin/sh\n")
+    monkeypatch.setattr(
+        first_script, "_SCRIPT", before.replace("{", "{{").replace("}", "}}") + text
+    )
     handle = lab.create("true", parallelism=2)
     assert ends(kit, handle) == "This image has no Python 3.10 or later"
     handle.delete()
@@ -73,8 +76,8 @@ def test_an_agent_that_cannot_be_fetched_for_long(
 def test_upgrades_of_the_system_keep_away(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = userdata._SCRIPT.removeprefix("#!/bin/sh\n")
-    monkeypatch.setattr(userdata, "_SCRIPT", f"#!/bin/sh\nmkdir /etc/needrestart\n{text}")
+    text = first_script._SCRIPT.removeprefix("#!/bin/sh\n")
+    monkeypatch.setattr(first_script, "_SCRIPT", f"#!/bin/sh\nmkdir /etc/needrestart\n{text}")
     script = r"""
     systemctl is-enabled apt-daily.timer apt-daily-upgrade.timer
     perl -e 'do "/etc/needrestart/conf.d/sojourn.conf"; die $@ if $@;
@@ -104,7 +107,9 @@ def test_a_machine_that_never_gets_keys_goes_and_is_replaced(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(template, "_BOOT_WITHIN", 1.0)
-    monkeypatch.setattr(userdata, "_SCRIPT", userdata._SCRIPT.replace(" in 0 30 60;", " in 0 1;"))
+    monkeypatch.setattr(
+        first_script, "_SCRIPT", first_script._SCRIPT.replace(" in 0 30 60;", " in 0 1;")
+    )
     kit.account.timing.keys_ready = 3600.0
     handle = lab.create("echo here")
     kit.account.wait(lambda: kit.account.instances()[:1], 30)

@@ -54,6 +54,9 @@ def kit(
         kit.close()
 
 
+_AGENT = "sojourn.clouds.vm.on_machine.agent"
+
+
 def test_secrets_are_in_the_store_and_in_the_scripts_environment_alone(
     kit: AwsKit, tmp_path: Path
 ) -> None:
@@ -119,7 +122,7 @@ def processes(machine: RunningMachine) -> Iterator[tuple[Any, ...]]:
     """Arguments of all, and environments of all that are not in the session of the script."""
     found = machine.processes()
     secret = {_session(each.pid) for each in found if "GIVEN" in each.environ}
-    [agent] = {_session(each.pid) for each in found if "sojourn.agent" in each.argv}
+    [agent] = {_session(each.pid) for each in found if _AGENT in each.argv}
     assert len(secret) == 1
     assert agent not in secret
     for process in found:

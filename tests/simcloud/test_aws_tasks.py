@@ -117,6 +117,18 @@ def lose_while_storing(kit: AwsKit, handle: Handle) -> None:
     kit.account.delay(0)
 
 
+def test_the_cloud_tells_that_a_machine_is_gone_and_no_silence_is_waited_for(
+    kit: AwsKit, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template, "_TTL", 3600.0)
+    handle = lab.create(RESUMING, spot=0)
+    lab.until_stored(handle, "checkpoint", tmp_path / "look")
+    kit.account.interrupt(machine_of(kit, handle).id, notice=False)
+    assert handle.wait().status is State.SUCCEEDED
+    assert outcomes(handle) == ["lost", "succeeded"]
+    handle.delete()
+
+
 def test_a_machine_that_is_lost_while_it_uploads_leaves_no_half_snapshot(
     kit: AwsKit, lab: Lab
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from sojourn.clouds.aws import places, tags
+from sojourn.clouds.aws import machine_types, tags
 
 MARK = "sojourn:test"
 VARIABLE = "SOJOURN_TEST_MARK"
@@ -22,4 +22,4 @@ def use(patch: Any = None) -> None:
     set_attribute = patch.setattr if patch else setattr
     set_item = patch.setitem if patch else dict.__setitem__
     set_attribute(tags, "tags_of", lambda *given: {**of_task(*given), MARK: mark})
-    set_item(places._TYPES, "m", places._TYPES["s"])
+    set_item(machine_types._TYPES, "m", machine_types._TYPES["s"])

@@ -17,9 +17,10 @@ import boto3
 import pytest
 
 from sojourn import Handle, list_tasks
-from sojourn.clouds.aws import keys, store
+from sojourn.clouds.aws import store_address
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.locate import Places
+from sojourn.clouds.aws.locations import Locations
+from sojourn.clouds.vm import keys
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.storage.data import StoreData
@@ -115,7 +116,7 @@ class RealAwsKit:
 
     def _ssh(self, handle: Handle, address: str, command: str) -> None:
         account, task = Account(), TaskId.parse(handle.id)
-        opened = open_store(store.address(account, Places(account).of(task, None)))
+        opened = open_store(store_address.address(account, Locations(account).of(task, None)))
         pair = keys.key_pair(opened, task)
         assert pair
         file = self._root / "key"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
-from sojourn.clouds.aws.places import region
+from sojourn.clouds.aws.regions import region
 from sojourn.core.errors import AuthError, NotFound, SojournError
 from sojourn.core.finding import Finding
 from sojourn.core.ids import TaskId

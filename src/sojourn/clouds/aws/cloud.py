@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws import profile, tags
-from sojourn.clouds.aws.locate import Places
+from sojourn.clouds.aws.locations import Locations
 from sojourn.clouds.aws.machines import Offers
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, Problem
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.site import Site
+    from sojourn.clouds.aws.deployment import Deployment
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
@@ -49,7 +49,7 @@ class AwsCloud:
 
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._places = Places(account)
+        self._locations = Locations(account)
         self._offers = Offers(account)
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
@@ -59,7 +59,7 @@ class AwsCloud:
         _check_unsupported(task)
         self._check_profile(given)
         tags.check(task)
-        self._places.check(task)
+        self._locations.check(task)
         self._offers.check(task)
         return (note,) if note else ()
 
@@ -83,50 +83,53 @@ class AwsCloud:
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources
-        from sojourn.clouds.aws.stores import BucketTags, StoreOf
+        from sojourn.clouds.aws.store import BucketTags, store_of
         from sojourn.clouds.aws.template import LaunchTemplate
+        from sojourn.clouds.vm.agent_files import AgentFiles
 
-        site = self._site(id, task)
+        deployment = self._deployed(id, task)
         # What is in the store goes with it: only who creates a task has to do with it.
-        in_store: list[Resource] = [resources.AgentFiles(site)] if task else []
+        in_store: list[Resource] = (
+            [AgentFiles(deployment.store, deployment.luggage)] if task else []
+        )
         if task and not task.storage.container:
-            in_store.append(BucketTags(site))
-        role = () if task is not None and task.permission_set else (resources.Role(site),)
+            in_store.append(BucketTags(deployment))
+        role = () if task is not None and task.permission_set else (resources.Role(deployment),)
         return (
-            StoreOf(site),
+            store_of(deployment),
             *role,
-            resources.SecurityGroup(site),
-            resources.KeyPair(site),
+            resources.SecurityGroup(deployment),
+            resources.KeyPair(deployment),
             *in_store,
-            LaunchTemplate(site),
-            self.scaler(id) if task is None else self._scaler(site),
+            LaunchTemplate(deployment),
+            self.scaler(id) if task is None else self._scaler(deployment),
         )
 
     def scaler(self, id: TaskId) -> Scaler:
-        return self._scaler(self._site(id, None))
+        return self._scaler(self._deployed(id, None))
 
-    def _scaler(self, site: Site) -> Scaler:
+    def _scaler(self, deployment: Deployment) -> Scaler:
         from sojourn.clouds.aws.scaler import AwsScaler
 
-        return AwsScaler(site)
+        return AwsScaler(deployment)
 
     def data(self, id: TaskId) -> Data:
         from sojourn.storage.data import StoreData
 
-        return StoreData(self._site(id, None).store)
+        return StoreData(self._deployed(id, None).store)
 
     def reach(self, id: TaskId, machine: str) -> Reach:
         raise NotImplementedError  # see its features
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
-        yield from sorted(self._places.tasks())
+        yield from sorted(self._locations.tasks())
 
     def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
-        from sojourn.clouds.aws.glance import states
+        from sojourn.clouds.aws.listing import states
 
-        return states(ctx, self._account, self._places, ids)
+        return states(ctx, self._account, self._locations, ids)
 
-    def _site(self, id: TaskId, task: Task | None) -> Site:
-        from sojourn.clouds.aws.site import Site
+    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
+        from sojourn.clouds.aws.deployment import Deployment
 
-        return Site(self._account, self._places, self._offers, id, task)
+        return Deployment(self._account, self._locations, self._offers, id, task)

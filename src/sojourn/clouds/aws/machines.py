@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
-from sojourn.clouds.aws.places import instance_type, region
+from sojourn.clouds.aws.machine_types import instance_type
+from sojourn.clouds.aws.regions import region
 from sojourn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -1,18 +1,19 @@
 """What a machine may do: read its own store, write its part of it, mark its own group and leave it.
 
-Nothing else. What a laptop acts on, such as the task's description, a machine can only read.
+Beside that it can see which machines there are, so that it knows when one is lost. Nothing else.
+What a laptop acts on, such as the task's description, a machine can only read.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws.keys import SEED
-from sojourn.clouds.aws.onboard.marks import RANK
+from sojourn.clouds.vm.on_machine.marks import RANK
+from sojourn.clouds.vm.paths import SEED
 from sojourn.storage.layout import MACHINES_WRITE
 
 if TYPE_CHECKING:
-    from sojourn.clouds.aws.locate import Place
+    from sojourn.clouds.aws.locations import Location
     from sojourn.core.ids import TaskId
 
 __all__ = ["FOR_MACHINES", "machine_policy"]
@@ -30,11 +31,11 @@ FOR_MACHINES: dict[str, Any] = {
 }
 
 
-def machine_policy(id: TaskId, place: Place) -> dict[str, Any]:
+def machine_policy(id: TaskId, location: Location) -> dict[str, Any]:
     """What the role of a task allows."""
-    bucket = f"arn:aws:s3:::{place.bucket}"
-    inside = f"{place.folder}/" if place.folder else ""
-    group = f"arn:aws:autoscaling:{place.region}:*:autoScalingGroup:*:autoScalingGroupName/{id}"
+    bucket = f"arn:aws:s3:::{location.bucket}"
+    inside = f"{location.folder}/" if location.folder else ""
+    group = f"arn:aws:autoscaling:{location.region}:*:autoScalingGroup:*:autoScalingGroupName/{id}"
     listing: dict[str, Any] = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket}
     if inside:
         listing["Condition"] = {"StringLike": {"s3:prefix": f"{inside}*"}}
@@ -63,6 +64,8 @@ def machine_policy(id: TaskId, place: Place) -> dict[str, Any]:
                 ],
                 "Resource": group,
             },
+            # Which machines are gone. It cannot be limited to those of the group.
+            {"Effect": "Allow", "Action": "ec2:DescribeInstances", "Resource": "*"},
             {
                 "Effect": "Allow",
                 "Action": "autoscaling:CreateOrUpdateTags",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.aws.places import instance_type
+from sojourn.clouds.aws.machine_types import instance_type
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sojourn.agent.bundle import bundle
-from sojourn.clouds.aws import keys, policy, tags
+from sojourn.clouds.aws import policy, tags
+from sojourn.clouds.aws.deployment import TaskResource, is_contained
 from sojourn.clouds.aws.errors import ignoring
-from sojourn.clouds.aws.site import BOOT, PATIENCE, Made, is_contained, pause, until_known
+from sojourn.clouds.vm import keys
+from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
 
-__all__ = ["AgentFiles", "KeyPair", "Role", "SecurityGroup"]
+__all__ = ["KeyPair", "Role", "SecurityGroup"]
 
-_ONBOARD = ("sojourn.clouds.aws.onboard",)  # what of this folder runs on machines
 _POLICY = "task"
 _SSH = 22
 
 
-class Role(Made):
+class Role(TaskResource):
     """What machines may do, and the profile by which they get it."""
 
     kind = "role"
@@ -35,14 +35,14 @@ class Role(Made):
             ("get_instance_profile", "InstanceProfileName"),
         ):
             try:
-                self._call(operation, **{name: self._site.name})
+                self._call(operation, **{name: self._name})
                 found = True
             except NotFound:
                 continue
         return found
 
     def create(self, ctx: Context) -> None:
-        if not self._site.place.contained:  # else it comes with the folder
+        if not self._deployment.location.contained:  # else it comes with the folder
             self.make(ctx)
 
     def make(self, ctx: Context) -> None:
@@ -52,35 +52,39 @@ class Role(Made):
     def _make_role(self, ctx: Context) -> None:
         self._unless_there(
             "create_role",
-            RoleName=self._site.name,
+            RoleName=self._name,
             Path=tags.ROLE_PATH,
             AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
             Description="Machines of a Sojourn task",
-            Tags=tags.to_list(self._site.tags),
+            Tags=tags.to_list(self._deployment.tags),
         )
-        allowed = json.dumps(policy.machine_policy(self._site.id, self._site.place))
-        given = {"RoleName": self._site.name, "PolicyName": _POLICY, "PolicyDocument": allowed}
+        allowed = json.dumps(policy.machine_policy(self._deployment.id, self._deployment.location))
+        given = {
+            "RoleName": self._name,
+            "PolicyName": _POLICY,
+            "PolicyDocument": allowed,
+        }
         until_known(ctx, lambda: self._call("put_role_policy", **given))
 
     def _make_profile(self) -> None:
         self._unless_there(
             "create_instance_profile",
-            InstanceProfileName=self._site.name,
+            InstanceProfileName=self._name,
             Path=tags.ROLE_PATH,
-            Tags=tags.to_list(self._site.tags),
+            Tags=tags.to_list(self._deployment.tags),
         )
 
     def _join(self) -> None:
-        name = self._site.name
+        name = self._name
         with ignoring("LimitExceeded"):  # it takes one role, and has it
             self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
 
     def delete(self, ctx: Context) -> None:
-        if not is_contained(self._site):  # else it goes with the folder
+        if not is_contained(self._deployment):  # else it goes with the folder
             self.remove()
 
     def remove(self) -> None:
-        name = self._site.name
+        name = self._name
         if not self._find():
             return  # who gave a profile may not be allowed to more than this question
         for operation, arguments in (
@@ -102,10 +106,10 @@ class Role(Made):
             self._call(operation, **arguments)
 
     def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._site.account.call(self.title, "iam", "us-east-1", operation, **arguments)
+        return self._deployment.account.call(self.title, "iam", "us-east-1", operation, **arguments)
 
 
-class SecurityGroup(Made):
+class SecurityGroup(TaskResource):
     """Lets SSH in and everything out."""
 
     kind = "security group"
@@ -119,8 +123,8 @@ class SecurityGroup(Made):
     def _groups(self) -> list[str]:
         """The ids of ours; others may have one of the same name, in this network or another."""
         ours = [
-            {"Name": "group-name", "Values": [self._site.name]},
-            {"Name": f"tag:{tags.ID}", "Values": [self._site.name]},
+            {"Name": "group-name", "Values": [self._name]},
+            {"Name": f"tag:{tags.ID}", "Values": [self._name]},
         ]
         found = self._call("describe_security_groups", Filters=ours)["SecurityGroups"]
         return [str(group["GroupId"]) for group in found]
@@ -146,9 +150,9 @@ class SecurityGroup(Made):
         try:
             made = self._call(
                 "create_security_group",
-                GroupName=self._site.name,
+                GroupName=self._name,
                 Description="Sojourn",
-                VpcId=self._site.offer.vpc,
+                VpcId=self._deployment.offer.vpc,
                 TagSpecifications=self._tagged("security-group"),
             )
             return str(made["GroupId"])
@@ -158,7 +162,7 @@ class SecurityGroup(Made):
             raise
 
     def delete(self, ctx: Context) -> None:
-        if not is_contained(self._site):  # else it goes with the folder
+        if not is_contained(self._deployment):  # else it goes with the folder
             self.remove(ctx)
 
     def remove(self, ctx: Context) -> None:
@@ -175,62 +179,33 @@ class SecurityGroup(Made):
             return
 
     def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._site.call(self.title, "ec2", operation, **arguments)
+        return self._deployment.call(self.title, "ec2", operation, **arguments)
 
 
-class KeyPair(Made):
+class KeyPair(TaskResource):
     """Opens the machines to whoever can read the store's seed."""
 
     kind = "key pair"
 
     def _find(self) -> bool:
-        named = [{"Name": "key-name", "Values": [self._site.name]}]
+        named = [{"Name": "key-name", "Values": [self._name]}]
         return bool(self._call("describe_key_pairs", Filters=named)["KeyPairs"])
 
     def create(self, ctx: Context) -> None:
-        pair = keys.make_key_pair(self._site.store(), self._site.id)
+        pair = keys.make_key_pair(self._deployment.store(), self._deployment.id)
         with ignoring("InvalidKeyPair.Duplicate"):  # it is there, of the same seed
             self._call(
                 "import_key_pair",
-                KeyName=self._site.name,
+                KeyName=self._name,
                 PublicKeyMaterial=pair.public.encode(),
                 TagSpecifications=self._tagged("key-pair"),
             )
 
     def delete(self, ctx: Context) -> None:
         try:
-            self._call("delete_key_pair", KeyName=self._site.name)
+            self._call("delete_key_pair", KeyName=self._name)
         except NotFound:
             return
 
     def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._site.call(self.title, "ec2", operation, **arguments)
-
-
-class AgentFiles(Made):
-    """The agent in the store, for each Python that an image may have; goes with the store."""
-
-    @property
-    def title(self) -> str:
-        return "agent in the store"
-
-    def _find(self) -> bool:
-        return False  # never the last thing that is left
-
-    def create(self, ctx: Context) -> None:
-        opened = self._site.store()
-        for python in self._site.offer.image.pythons:
-            ctx.check()
-            path = f"{BOOT}{self._name(python)}"
-            if not opened.head(path):
-                opened.put(path, bundle(python, self._architecture, _ONBOARD))
-
-    def delete(self, ctx: Context) -> None:
-        """The store goes last, and this with it."""
-
-    @cached_property
-    def _architecture(self) -> str:
-        return {"arm64": "aarch64"}.get(self._site.offer.image.architecture, "x86_64")
-
-    def _name(self, python: str) -> str:
-        return f"agent-{self._architecture}-{python}.zip"
+        return self._deployment.call(self.title, "ec2", operation, **arguments)

@@ -8,12 +8,14 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws import glance
+from sojourn.clouds.aws import listing
+from sojourn.clouds.aws.deployment import TaskResource
 from sojourn.clouds.aws.errors import code_of
-from sojourn.clouds.aws.keys import key_pair
 from sojourn.clouds.aws.reasons import reason
-from sojourn.clouds.aws.site import PROBLEMS, Made, pause
 from sojourn.clouds.aws.template import DEADLINE, HOOK, time_of
+from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Machine
@@ -38,12 +40,10 @@ _AT_ONCE = 200  # values of a filter
 _LAUNCH = "Launch"  # a process of the group
 _HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up for no longer
 _PATIENCE = 120.0
-_LONGEST_PROBLEM = 64 << 10  # bytes of what a machine says, and how many of them are read
-_MOST_PROBLEMS = 20
 _GONE_WITHIN = 900.0
 
 
-class AwsScaler(Made):
+class AwsScaler(TaskResource):
     """The group. AWS keeps its machines alive; a scheduled action ends it whatever happens."""
 
     stage = 3
@@ -54,31 +54,32 @@ class AwsScaler(Made):
 
     def _group(self) -> Any:
         try:
-            found = self._call(
-                "describe_auto_scaling_groups", AutoScalingGroupNames=[self._site.name]
-            )
+            found = self._call("describe_auto_scaling_groups", AutoScalingGroupNames=[self._name])
         except NotFound:
             return None
         groups = found["AutoScalingGroups"]
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        marked = {glance.MARKED: "yes"} if glance.can_mark(self._site.wanted) else {}
+        marked = {listing.MARKED: "yes"} if listing.can_mark(self._deployment.wanted) else {}
         marks = [
-            glance.tag(self._site.name, key, value)
-            for key, value in {**self._site.tags, **marked}.items()
+            listing.tag(self._name, key, value)
+            for key, value in {**self._deployment.tags, **marked}.items()
         ]
         patience = ctx.within(_PATIENCE)
         while True:
             try:
                 self._call(
                     "create_auto_scaling_group",
-                    AutoScalingGroupName=self._site.name,
-                    LaunchTemplate={"LaunchTemplateName": self._site.name, "Version": "$Latest"},
+                    AutoScalingGroupName=self._name,
+                    LaunchTemplate={
+                        "LaunchTemplateName": self._name,
+                        "Version": "$Latest",
+                    },
                     MinSize=0,
-                    MaxSize=self._site.wanted.parallelism,
+                    MaxSize=self._deployment.wanted.parallelism,
                     DesiredCapacity=0,
-                    VPCZoneIdentifier=",".join(self._site.offer.subnets),
+                    VPCZoneIdentifier=",".join(self._deployment.offer.subnets),
                     Tags=marks,
                     LifecycleHookSpecificationList=[_hook()],
                 )
@@ -107,7 +108,7 @@ class AwsScaler(Made):
             with suppress(NotFound, InvalidInput, Transient):  # it is on its way out
                 self._call(
                     "delete_auto_scaling_group",
-                    AutoScalingGroupName=self._site.name,
+                    AutoScalingGroupName=self._name,
                     ForceDelete=True,
                 )
             patience.sleep(1)
@@ -133,7 +134,7 @@ class AwsScaler(Made):
             )
         self._call(
             "set_desired_capacity",
-            AutoScalingGroupName=self._site.name,
+            AutoScalingGroupName=self._name,
             DesiredCapacity=machines,
             HonorCooldown=False,
         )
@@ -141,14 +142,14 @@ class AwsScaler(Made):
     def _tell_stopped(self, group: Any, stopped: bool) -> None:
         """For those who list tasks; without it they look closer."""
         tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
-        told = tags.get(glance.STOPPED) == "yes"
+        told = tags.get(listing.STOPPED) == "yes"
         if told == stopped or (stopped and not group["DesiredCapacity"]):
             return
         value = "yes" if stopped else "no"
         with suppress(SojournError):
             self._call(
                 "create_or_update_tags",
-                Tags=[glance.tag(self._site.name, glance.STOPPED, value)],
+                Tags=[listing.tag(self._name, listing.STOPPED, value)],
             )
 
     def _arm(self, ctx: Context) -> None:
@@ -158,10 +159,10 @@ class AwsScaler(Made):
         task. Each machine puts it off as it starts, to the time of the task from then on. The time
         of the task is its timeout, and an hour to store the last of its work.
         """
-        timeout = StoreData(self._site.store).load(ctx).timeout
+        timeout = StoreData(self._deployment.store).load(ctx).timeout
         self._call(
             "put_scheduled_update_group_action",
-            AutoScalingGroupName=self._site.name,
+            AutoScalingGroupName=self._name,
             ScheduledActionName=DEADLINE,
             StartTime=datetime.now(timezone.utc) + _FIRST_WITHIN + time_of(timeout),
             DesiredCapacity=0,
@@ -171,7 +172,7 @@ class AwsScaler(Made):
         """Have AWS not end a machine at work only to have as many in one zone as in another."""
         self._call(
             "suspend_processes",
-            AutoScalingGroupName=self._site.name,
+            AutoScalingGroupName=self._name,
             ScalingProcesses=["AZRebalance"],
         )
 
@@ -180,7 +181,7 @@ class AwsScaler(Made):
         if _stuck(group):
             self._call(
                 "resume_processes",
-                AutoScalingGroupName=self._site.name,
+                AutoScalingGroupName=self._name,
                 ScalingProcesses=[_LAUNCH],
             )
 
@@ -210,7 +211,7 @@ class AwsScaler(Made):
         found: dict[str, Any] = {}
         for start in range(0, len(members), _AT_ONCE):
             named = [{"Name": "instance-id", "Values": members[start : start + _AT_ONCE]}]
-            answer = self._site.call(self.title, "ec2", "describe_instances", Filters=named)
+            answer = self._deployment.call(self.title, "ec2", "describe_instances", Filters=named)
             for reservation in answer["Reservations"]:
                 found |= {item["InstanceId"]: item for item in reservation["Instances"]}
         return found
@@ -219,43 +220,27 @@ class AwsScaler(Made):
         activities = self._activities()
         task = self._task(ctx) if any(map(_failed, activities)) else None
         told = [_event(activity, task) for activity in activities]
-        return sorted([*told, *self._problems()], key=lambda event: event.time)
+        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
 
     def _activities(self) -> list[Any]:
         """What the group did, and what it could not do; oldest first."""
         try:
-            found = self._call("describe_scaling_activities", AutoScalingGroupName=self._site.name)
+            found = self._call("describe_scaling_activities", AutoScalingGroupName=self._name)
         except NotFound:
             return []
         return list(reversed(found["Activities"]))
 
     def _task(self, ctx: Context) -> Task | None:
         try:
-            return StoreData(self._site.store).load(ctx)
+            return StoreData(self._deployment.store).load(ctx)
         except NotFound:
             return None
-
-    def _problems(self) -> list[CloudEvent]:
-        """What machines wrote down that could not even start the agent."""
-        try:
-            opened = self._site.store()
-            found = [item for item in opened.list(PROBLEMS) if item.size <= _LONGEST_PROBLEM]
-            return [
-                CloudEvent(
-                    item.modified.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                    "boot-failed",
-                    bytes(opened.get(item.path)).decode("utf-8", "replace").strip(),
-                )
-                for item in found[:_MOST_PROBLEMS]
-            ]
-        except NotFound:
-            return []
 
     def obstacle(self, ctx: Context) -> str:
         """What was last in the way; nothing, once a machine came after it."""
         group = self._group()
         if group and _stuck(group):
-            return f"AWS stopped trying; run `sojourn start {self._site.name}` to try again"
+            return f"AWS stopped trying; run `sojourn start {self._name}` to try again"
         recent: list[Any] = []
         since = ""
         for activity in self._activities():
@@ -263,14 +248,18 @@ class AwsScaler(Made):
                 recent, since = [], _time(activity)
             elif _failed(activity):
                 recent.append(activity)
-        problems = [event.description for event in self._problems() if event.time >= since]
+        problems = [
+            event.description
+            for event in read_problems(self._deployment.store)
+            if event.time >= since
+        ]
         if problems:
             return problems[-1]
         return reason(recent[-1]["StatusMessage"], self._task(ctx)) if recent else ""
 
     def keys(self, ctx: Context) -> KeyPair | None:
         try:
-            return key_pair(self._site.store(), self._site.id)
+            return key_pair(self._deployment.store(), self._deployment.id)
         except NotFound:
             return None
 
@@ -282,7 +271,7 @@ class AwsScaler(Made):
                 ShouldDecrementDesiredCapacity=False,
             )
             return
-        self._site.call(
+        self._deployment.call(
             self.title,
             "ec2",
             "terminate_instances",
@@ -291,7 +280,7 @@ class AwsScaler(Made):
         )
 
     def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._site.call(self.title, "autoscaling", operation, **arguments)
+        return self._deployment.call(self.title, "autoscaling", operation, **arguments)
 
 
 def _hook() -> dict[str, Any]:

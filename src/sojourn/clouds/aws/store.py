@@ -2,62 +2,229 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+import time
 from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import AuthError
-from sojourn.storage.store import StoreAddress
+from sojourn.clouds.aws import tags
+from sojourn.clouds.aws.deployment import Deployment, TaskResource
+from sojourn.clouds.aws.errors import code_of, ignoring
+from sojourn.clouds.aws.resources import Role, SecurityGroup
+from sojourn.clouds.vm.store import Folder, StoreOf
+from sojourn.clouds.vm.waiting import PATIENCE, until_known
+from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
 
 if TYPE_CHECKING:
-    from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.locate import Place
+    from collections.abc import Callable, Iterator
 
-__all__ = ["address", "options_for_machines", "url_of"]
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import Resource
+    from sojourn.storage.store import Store
 
-_ASK_AGAIN = timedelta(minutes=15)  # obstore asks boto3, which renews what is about to end
+__all__ = ["BucketTags", "store_of"]
 
-
-def url_of(place: Place) -> str:
-    """As obstore takes it."""
-    return f"s3://{place.bucket}/{place.folder}".rstrip("/")
+_PATIENCE = PATIENCE
 
 
-def address(account: Account, place: Place) -> StoreAddress:
-    """The store as seen from the laptop, with the user's credentials."""
-    options = options_for_machines(account, place)
-    return StoreAddress(url_of(place), {**options, "credential_provider": _Credentials(account)})
+class Bucket(TaskResource):
+    """A bucket of the task's own."""
+
+    stage = 0
+    kind = "bucket"
+    _unknown = False  # made just now, and not known everywhere yet
+
+    def _find(self) -> bool:
+        try:
+            self._call("head_bucket")
+        except AuthError as error:
+            if self._deployment.task is None:
+                raise
+            raise Conflict(
+                f"Access to existing {self.title} denied",
+                hint="If it belongs to another account, choose another name; "
+                "if it is yours, allow s3:ListBucket; see docs/aws.md for the full policy.",
+            ) from error
+        return True
+
+    def create(self, ctx: Context) -> None:
+        region = self._deployment.location.region
+        arguments: dict[str, Any] = {}
+        if region != "us-east-1":
+            arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
+        with ignoring("BucketAlreadyOwnedByYou"):
+            _unhindered(ctx, self.title, lambda: self._call("create_bucket", **arguments))
+        self._unknown = True
+        until_known(ctx, lambda: self._call("head_bucket"))
+        self._unknown = False
+
+    def delete(self, ctx: Context) -> None:
+        if not self._deleted(ctx):
+            patience = ctx.within(_PATIENCE)  # emptying alone may take as long as it takes
+            patience.sleep(1)
+            while not self._deleted(ctx):
+                patience.sleep(1)
+        self._deployment.locations.forget(self._deployment.id)
+
+    def _deleted(self, ctx: Context) -> bool:
+        try:
+            _empty(ctx, self._deployment, "")
+            self._call("delete_bucket")
+        except Conflict:
+            return False  # somebody wrote to it meanwhile
+        except NotFound:
+            return not self._unknown
+        return True
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._deployment.call(self.title, "s3", operation, Bucket=self._name, **arguments)
 
 
-def options_for_machines(account: Account, place: Place) -> dict[str, Any]:
-    """The store as seen from a machine, which has credentials of its own. No secrets."""
-    client = account.client("s3", place.bucket_region)
-    endpoint = str(client.meta.endpoint_url)
-    # The bucket is in the path: with a dot in the name of a host, no certificate would match.
-    options: dict[str, Any] = {
-        "region": place.bucket_region,
-        "virtual_hosted_style_request": False,
-    }
-    if not endpoint.endswith((".amazonaws.com", ".amazonaws.com.cn")):
-        options["endpoint"] = endpoint
-        if endpoint.startswith("http://"):
-            options["client_options"] = {"allow_http": True}
-    return options
+def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
+    """Wait while S3 is still at work on the deletion of an earlier bucket of this name."""
+    deadline = ctx.within(_PATIENCE).deadline
+    while True:
+        try:
+            do()
+            return
+        except Transient as error:
+            if code_of(error.__cause__ or error) != "OperationAborted":
+                raise
+            if time.monotonic() >= deadline:
+                raise Transient(
+                    f"AWS is still deleting an earlier {title}",
+                    hint="Try again in an hour, or choose another name.",
+                ) from error
+        ctx.sleep(2)
 
 
-class _Credentials:
-    """What obstore calls when it needs keys. obstore's own needs Python 3.11."""
+class BucketTags(TaskResource):
+    """The tags of a task's own bucket, which come when it is certain that it is this task's."""
 
-    def __init__(self, account: Account) -> None:
-        self._account = account
+    kind = "tags of bucket"
 
-    def __call__(self) -> dict[str, Any]:
-        found = self._account.session.get_credentials()
-        if found is None:
-            raise AuthError("No AWS credentials found", hint="Run `aws sso login`.")
-        keys = found.get_frozen_credentials()
-        return {
-            "access_key_id": keys.access_key,
-            "secret_access_key": keys.secret_key,
-            "token": keys.token,
-            "expires_at": datetime.now(timezone.utc) + _ASK_AGAIN,
-        }
+    def _find(self) -> bool:
+        return False  # never the last thing that is left
+
+    def create(self, ctx: Context) -> None:
+        marks = {"TagSet": tags.to_list(self._deployment.tags)}
+        given = {"Bucket": self._name, "Tagging": marks}
+
+        def put() -> None:
+            self._deployment.call(self.title, "s3", "put_bucket_tagging", **given)
+
+        _unhindered(ctx, f"bucket {self._name}", lambda: until_known(ctx, put))
+
+    def delete(self, ctx: Context) -> None:
+        """They go with the bucket."""
+
+
+class _Container:
+    """A folder in a bucket of the user's.
+
+    The role tells those who list tasks that it is there, and a tag of the security group where.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._role = Role(deployment)
+        self._group = SecurityGroup(deployment)
+
+    def store(self) -> Store:
+        return self._deployment.store()
+
+    def sign(self, ctx: Context) -> None:
+        if not self._deployment.wanted.permission_set:
+            self._role.make(ctx)
+        self._group.create(ctx)
+
+    def is_signed(self) -> bool:
+        return self._group.find()
+
+    def unsign(self, ctx: Context) -> None:
+        self._role.remove()
+        self._group.remove(ctx)
+
+    def forget(self) -> None:
+        self._deployment.locations.forget(self._deployment.id)
+
+    def empty(self, ctx: Context, path: str) -> None:
+        _empty(ctx, self._deployment, path)
+
+    def name(self, path: str) -> str:
+        return path.removeprefix(self._prefix)
+
+    def top(self) -> list[str]:
+        location = self._deployment.location
+        found = set()
+        for page in self._deployment.account.pages(
+            f"folder of {self._deployment.name}",
+            "s3",
+            location.bucket_region,
+            "list_object_versions",
+            Bucket=location.bucket,
+            Prefix=self._prefix,
+            Delimiter="/",
+        ):
+            found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
+            for kind in ("Versions", "DeleteMarkers"):
+                found |= {item["Key"] for item in page.get(kind, ())}
+        return sorted(found)
+
+    @property
+    def _prefix(self) -> str:
+        folder = self._deployment.location.folder
+        return f"{folder}/" if folder else ""
+
+
+def store_of(deployment: Deployment) -> Resource:
+    """Whichever of the two a task has."""
+
+    def choose() -> Resource:
+        if deployment.location.contained:
+            return Folder(deployment.id, _Container(deployment))
+        return Bucket(deployment)
+
+    return StoreOf(deployment.id, choose)
+
+
+def _empty(ctx: Context, deployment: Deployment, path: str) -> None:
+    """Remove an object, or all of a folder, whose path ends with a slash, or of the bucket.
+
+    That is, in all versions, and with unfinished uploads. Each page is the first of what is left:
+    nothing depends on marks that have been removed.
+    """
+    location = deployment.location
+    is_folder = not path or path.endswith("/")
+
+    def call(operation: str, **arguments: Any) -> Any:
+        return deployment.account.call(
+            "objects", "s3", location.bucket_region, operation, Bucket=location.bucket, **arguments
+        )
+
+    def pages(operation: str, *kinds: str) -> Iterator[list[Any]]:
+        while True:
+            ctx.check()
+            page = call(operation, Prefix=path)
+            found = [item for kind in kinds for item in page.get(kind, ())]
+            if not is_folder:  # other names may begin like it
+                found = [item for item in found if item["Key"] == path]
+            yield found
+            if not found or not page.get("IsTruncated"):
+                return
+
+    for found in pages("list_object_versions", "Versions", "DeleteMarkers"):
+        objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in found]
+        if objects:
+            _all_removed(call("delete_objects", Delete={"Objects": objects, "Quiet": True}))
+    for found in pages("list_multipart_uploads", "Uploads"):
+        for upload in found:
+            with ignoring("NoSuchUpload"):
+                call("abort_multipart_upload", Key=upload["Key"], UploadId=upload["UploadId"])
+
+
+def _all_removed(answer: Any) -> None:
+    """Each object may be refused for itself, in an answer that is none."""
+    for refused in answer.get("Errors", ()):
+        message = f"Could not delete {refused['Key']}: {refused['Message']} ({refused['Code']})"
+        if refused["Code"] == "AccessDenied":
+            raise AuthError(message, hint="Allow s3:DeleteObject and s3:DeleteObjectVersion.")
+        raise Transient(message, hint="Try again to continue where it stopped.")

@@ -10,13 +10,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sojourn.clouds.aws import glance, tags
+from sojourn.clouds.aws import listing, tags
+from sojourn.clouds.aws.deployment import TaskResource
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
-from sojourn.clouds.aws.site import BOOT, PROBLEMS, Made, until_known
-from sojourn.clouds.aws.store import options_for_machines, url_of
-from sojourn.clouds.aws.userdata import LONGEST, user_data
+from sojourn.clouds.aws.store_address import options_for_machines, url_of
+from sojourn.clouds.aws.user_data import LONGEST, user_data
+from sojourn.clouds.vm.paths import BOOT, PROBLEMS
+from sojourn.clouds.vm.waiting import until_known
 from sojourn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -34,21 +36,21 @@ _FAILURES = 10  # of the agent, after which a machine gives up
 _BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
 
 
-class LaunchTemplate(Made):
+class LaunchTemplate(TaskResource):
     """How a machine of this task is made."""
 
     stage = 2
     kind = "launch template"
 
     def _find(self) -> bool:
-        named = [{"Name": "launch-template-name", "Values": [self._site.name]}]
+        named = [{"Name": "launch-template-name", "Values": [self._name]}]
         return bool(self._call("describe_launch_templates", Filters=named)["LaunchTemplates"])
 
     def create(self, ctx: Context) -> None:
         with ignoring("InvalidLaunchTemplateName.AlreadyExistsException"):
             self._call(
                 "create_launch_template",
-                LaunchTemplateName=self._site.name,
+                LaunchTemplateName=self._name,
                 LaunchTemplateData=self._data(ctx),
                 TagSpecifications=self._tagged("launch-template"),
             )
@@ -56,60 +58,62 @@ class LaunchTemplate(Made):
     def delete(self, ctx: Context) -> None:
         with suppress(NotFound):
             if self._find():  # who may delete ours only may not even ask for what is not there
-                self._call("delete_launch_template", LaunchTemplateName=self._site.name)
+                self._call("delete_launch_template", LaunchTemplateName=self._name)
 
     def _data(self, ctx: Context) -> dict[str, Any]:
-        site, offer = self._site, self._site.offer
+        deployment, offer = self._deployment, self._deployment.offer
         data: dict[str, Any] = {
             "ImageId": offer.image.id,
             "InstanceType": offer.type,
-            "KeyName": site.name,
-            "SecurityGroupIds": [until_known(ctx, SecurityGroup(site).group)],
+            "KeyName": deployment.name,
+            "SecurityGroupIds": [until_known(ctx, SecurityGroup(deployment).group)],
             "IamInstanceProfile": self._profile(),
             "UserData": self._user_data(),
             "InstanceInitiatedShutdownBehavior": "terminate",
             "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
             "TagSpecifications": [
-                {"ResourceType": kind, "Tags": tags.to_list(site.tags)}
+                {"ResourceType": kind, "Tags": tags.to_list(deployment.tags)}
                 for kind in ("instance", "volume")
             ],
         }
         data["BlockDeviceMappings"] = [
             {"DeviceName": device, "Ebs": self._disk(device)} for device in offer.image.disks
         ]
-        if site.wanted.spot >= 0:
+        if deployment.wanted.spot >= 0:
             market: dict[str, Any] = {"SpotInstanceType": "one-time"}
-            if site.wanted.spot > 0:
-                market["MaxPrice"] = _price(site.wanted.spot)
+            if deployment.wanted.spot > 0:
+                market["MaxPrice"] = _price(deployment.wanted.spot)
             data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
         return data
 
     def _disk(self, device: str) -> dict[str, Any]:
         """Whatever the image says, no disk outlives its machine."""
-        size = self._site.wanted.disk_size
-        if size <= 0 or device != self._site.offer.image.root_device:
+        size = self._deployment.wanted.disk_size
+        if size <= 0 or device != self._deployment.offer.image.root_device:
             return {"DeleteOnTermination": True}
         sized = {"VolumeSize": size, "VolumeType": "gp3", "Encrypted": True}
         return {**sized, "DeleteOnTermination": True}
 
     def _profile(self) -> dict[str, str]:
-        given = self._site.wanted.permission_set
-        return {"Arn": arn_of(given)} if given else {"Name": self._site.name}
+        given = self._deployment.wanted.permission_set
+        return {"Arn": arn_of(given)} if given else {"Name": self._name}
 
     def _user_data(self) -> str:
-        site, place = self._site, self._site.place
+        deployment, location = self._deployment, self._deployment.location
         settings = {
-            "id": site.name,
-            "region": place.region,
-            "bucket_region": place.bucket_region,
+            "id": deployment.name,
+            "page": "docs/aws.md",
+            "region": location.region,
+            "bucket_region": location.bucket_region,
             "boot": self._url(BOOT),
             "problems": self._url(PROBLEMS),
             "problem_folder": PROBLEMS,
-            "store": url_of(place),
-            "store_options": options_for_machines(site.account, place),
+            "store": url_of(location),
+            "store_options": options_for_machines(deployment.account, location),
             "autoscaling": self._endpoint("autoscaling"),
-            "minutes": time_of(site.wanted.timeout) // timedelta(minutes=1),
-            "marks": glance.can_mark(site.wanted),
+            "ec2": self._endpoint("ec2"),
+            "minutes": time_of(deployment.wanted.timeout) // timedelta(minutes=1),
+            "marks": listing.can_mark(deployment.wanted),
             "deadline": DEADLINE,
             "hook": HOOK,
             "heartbeat": _HEARTBEAT,
@@ -125,21 +129,23 @@ class LaunchTemplate(Made):
 
     def _url(self, path: str) -> str:
         """Of a path in the store, for a machine that has nothing but Python yet."""
-        place = self._site.place
-        inside = quote(f"{place.folder}/{path}" if place.folder else path)
-        endpoint = str(self._site.account.client("s3", place.bucket_region).meta.endpoint_url)
-        if "endpoint" in options_for_machines(self._site.account, place):
-            return f"{endpoint.rstrip('/')}/{place.bucket}/{inside}"
-        if "." in place.bucket:  # in the name of a host, its certificate would not match
-            return f"https://s3.{place.bucket_region}.amazonaws.com/{place.bucket}/{inside}"
-        return f"https://{place.bucket}.s3.{place.bucket_region}.amazonaws.com/{inside}"
+        location = self._deployment.location
+        inside = quote(f"{location.folder}/{path}" if location.folder else path)
+        endpoint = str(
+            self._deployment.account.client("s3", location.bucket_region).meta.endpoint_url
+        )
+        if "endpoint" in options_for_machines(self._deployment.account, location):
+            return f"{endpoint.rstrip('/')}/{location.bucket}/{inside}"
+        if "." in location.bucket:  # in the name of a host, its certificate would not match
+            return f"https://s3.{location.bucket_region}.amazonaws.com/{location.bucket}/{inside}"
+        return f"https://{location.bucket}.s3.{location.bucket_region}.amazonaws.com/{inside}"
 
     def _endpoint(self, service: str) -> str:
-        client = self._site.account.client(service, self._site.place.region)
+        client = self._deployment.account.client(service, self._deployment.location.region)
         return str(client.meta.endpoint_url).rstrip("/") + "/"
 
     def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._site.call(self.title, "ec2", operation, **arguments)
+        return self._deployment.call(self.title, "ec2", operation, **arguments)
 
 
 def _price(dollars: float) -> str:

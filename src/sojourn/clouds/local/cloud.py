@@ -112,7 +112,7 @@ class LocalCloud:
     def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
         if not ids:
             return {}
-        from sojourn.clouds.local.glance import states  # not free, and often there are no tasks
+        from sojourn.clouds.local.listing import states  # not free, and often there are no tasks
 
         return states(ctx, self._data_root, ids)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.clouds.aws import resources
+from sojourn.clouds.vm import agent_files
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User
 
@@ -33,7 +33,7 @@ def laptop(sim: SimAWS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimA
     for name, value in {**sim.environment(), **folders}.items():
         monkeypatch.setenv(name, str(value))
     # Nobody is there to unpack it.
-    monkeypatch.setattr(resources, "bundle", lambda *_: b"agent")
+    monkeypatch.setattr(agent_files, "bundle", lambda *_: b"agent")
     return sim
 
 

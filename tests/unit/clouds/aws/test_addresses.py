@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.locate import Place, Places
+from sojourn.clouds.aws.deployment import Deployment
+from sojourn.clouds.aws.locations import Location, Locations
 from sojourn.clouds.aws.machines import Offers
-from sojourn.clouds.aws.site import BOOT, Site
-from sojourn.clouds.aws.store import address, options_for_machines, url_of
+from sojourn.clouds.aws.store_address import address, options_for_machines, url_of
 from sojourn.clouds.aws.template import LaunchTemplate
+from sojourn.clouds.vm.paths import BOOT
 from sojourn.core.errors import SojournError
 from sojourn.core.ids import TaskId
 from sojourn.storage.store import StoreAddress, open_store
@@ -21,8 +22,8 @@ from sojourn.storage.store import StoreAddress, open_store
 ID = TaskId.for_name("addresses", {})
 
 
-def place(bucket: str) -> Place:
-    return Place("us-west-1", bucket, "a/b", "eu-north-1")
+def place(bucket: str) -> Location:
+    return Location("us-west-1", bucket, "a/b", "eu-north-1")
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_machines_fetch_the_agent_from_a_host_that_has_a_certificate(
     asked: list[str], bucket: str, url: str
 ) -> None:
     account = Account()
-    places = Places(account)
+    places = Locations(account)
     places._known[ID] = place(bucket)
-    site = Site(account, places, Offers(account), ID, None)
+    site = Deployment(account, places, Offers(account), ID, None)
     assert LaunchTemplate(site)._url(BOOT) == url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sojourn.clouds.aws.locate import parse_container
+from sojourn.clouds.aws.locations import parse_container
 from sojourn.core.errors import InvalidInput
 
 

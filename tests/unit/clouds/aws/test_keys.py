@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from sojourn.clouds.aws.keys import key_pair, make_key_pair
+from sojourn.clouds.vm.keys import key_pair, make_key_pair
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import KeyPair
 from sojourn.storage.store import Store, StoreAddress, open_store

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from sojourn.clouds.aws.machine_types import instance_type
 from sojourn.clouds.aws.machines import ImageName, parse_image
-from sojourn.clouds.aws.places import instance_type, region
+from sojourn.clouds.aws.regions import region
 from sojourn.core.errors import InvalidInput
 
 

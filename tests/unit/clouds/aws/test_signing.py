@@ -8,7 +8,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from sojourn.clouds.aws.onboard import signing
+from sojourn.clouds.aws.on_machine import signing
 
 _KEYS = {"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "secret/+x", "Token": "token=="}
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sojourn
-from sojourn.clouds.aws import glance, tags
+from sojourn.clouds.aws import listing, tags
 from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
 from sojourn.core.task import Task
@@ -73,8 +73,8 @@ def test_a_name_that_the_user_gives_is_what_consoles_show(laptop: SimAWS, key: s
 
 def test_machines_write_no_more_tags_than_there_is_room_for() -> None:
     own = {str(number): "" for number in range(40)}
-    assert glance.can_mark(_task(tags=own, parallelism=3))
-    assert not glance.can_mark(_task(tags=own, parallelism=4))
+    assert listing.can_mark(_task(tags=own, parallelism=3))
+    assert not listing.can_mark(_task(tags=own, parallelism=4))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import sojourn
 from sojourn import api
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.cloud import AwsCloud
-from sojourn.clouds.aws.onboard import marks
+from sojourn.clouds.vm.on_machine import marks
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.core.report import Outcome, Report

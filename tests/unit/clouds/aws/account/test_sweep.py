@@ -81,9 +81,10 @@ def test_without_yes_nothing_is_removed(
 
 def test_processes_that_tests_start_mark_what_they_make_as_well(kit: RealAwsKit) -> None:
     code = (
-        "from sojourn.clouds.aws import places, tags\n"
+        "from sojourn.clouds.aws import machine_types, tags\n"
         "from sojourn import Task\n"
-        "print(tags.tags_of('id', Task('#!/bin/sh'))['sojourn:test'], places.instance_type('m'))"
+        "tags = tags.tags_of('id', Task('#!/bin/sh'))\n"
+        "print(tags['sojourn:test'], machine_types.instance_type('m'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [kit.mark, "t2.micro"]

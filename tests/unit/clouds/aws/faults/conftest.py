@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.clouds.aws import account, resources
+from sojourn.clouds.aws import account
+from sojourn.clouds.vm import agent_files
 from sojourn.core.context import Context
 from tests.simcloud.aws.account import SimAWS
 from tests.unit.clouds.aws.faults.laptop import Laptop
@@ -31,6 +32,6 @@ def laptop(sim: SimAWS, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lapt
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(account, "_TRIES", 1)
-    monkeypatch.setattr(resources, "bundle", lambda *_: b"the agent")
+    monkeypatch.setattr(agent_files, "bundle", lambda *_: b"the agent")
     monkeypatch.setattr(Context, "sleep", lambda self, seconds: _sleep(self, min(seconds, 0.02)))
     return Laptop(sim)

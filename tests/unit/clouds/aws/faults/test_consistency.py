@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sojourn import api
-from sojourn.clouds.aws import account, stores
+from sojourn.clouds.aws import account, store
 from sojourn.clouds.aws.scaler import AwsScaler
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Cancelled, Conflict, NotFound, SojournError, Transient
@@ -127,7 +127,7 @@ def test_a_bucket_whose_name_is_not_free_for_long_is_told(
     laptop.sim.timing.bucket_gone = 3600
     laptop.create()
     laptop.delete()
-    monkeypatch.setattr(stores, "_PATIENCE", 0.1)
+    monkeypatch.setattr(store, "_PATIENCE", 0.1)
     with pytest.raises(Transient, match=r"(?s)still deleting an earlier .*Try again in an hour"):
         laptop.create()
     assert laptop.sim.inventory() == []
@@ -243,7 +243,7 @@ def test_a_bucket_with_many_objects_is_emptied_page_by_page(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop.create()
-    monkeypatch.setattr(stores, "_PATIENCE", 0.0)  # which is not for emptying
+    monkeypatch.setattr(store, "_PATIENCE", 0.0)  # which is not for emptying
     for number in range(1100):
         backends.s3().put_object(NAME, f"many/{number}", b"")  # a call for each takes long
     calls = laptop.calls_of(laptop.delete)

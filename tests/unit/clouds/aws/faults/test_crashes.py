@@ -23,11 +23,11 @@ pytestmark = pytest.mark.slow  # many processes
 PARENT = """
 import os, sys
 import boto3
-from sojourn.clouds.aws import resources
+from sojourn.clouds.vm import agent_files
 from sojourn.core.context import Context
 from tests.unit.clouds.aws.faults.laptop import Laptop
 
-resources.bundle = lambda *_: b"the agent"
+agent_files.bundle = lambda *_: b"the agent"
 sleep = Context.sleep
 Context.sleep = lambda self, seconds: sleep(self, min(seconds, 0.02))
 for line in sys.stdin:

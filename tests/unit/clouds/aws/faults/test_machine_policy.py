@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from sojourn.clouds.aws.locate import Place
+from sojourn.clouds.aws.locations import Location
 from sojourn.clouds.aws.policy import machine_policy
 from sojourn.storage.layout import LAPTOPS_WRITE
 from tests.simcloud.aws import policy
 from tests.unit.clouds.aws.faults.laptop import ID
 
-OWN = Place("us-west-1", str(ID), "", "us-west-1")
-CONTAINED = Place("us-west-1", "shared", "mine", "us-west-1")
+OWN = Location("us-west-1", str(ID), "", "us-west-1")
+CONTAINED = Location("us-west-1", "shared", "mine", "us-west-1")
 GROUP = "arn:aws:autoscaling:us-west-1:1:autoScalingGroup:x:autoScalingGroupName"
 
 
-def may(place: Place, action: str, resource: str, prefix: str = "") -> bool:
+def may(place: Location, action: str, resource: str, prefix: str = "") -> bool:
     return policy.allowed(
         [machine_policy(ID, place)], action, resource, {"s3:prefix": [prefix]} if prefix else {}
     )
 
 
 @pytest.mark.parametrize(("place", "inside"), [(OWN, ""), (CONTAINED, "mine/")])
-def test_a_machine_reaches_its_own_store_but_the_laptops_part(place: Place, inside: str) -> None:
+def test_a_machine_reaches_its_own_store_but_the_laptops_part(place: Location, inside: str) -> None:
     store = f"arn:aws:s3:::{place.bucket}"
     assert may(place, "s3:ListBucket", store, f"{inside}logs/")
     for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
@@ -38,7 +38,7 @@ def test_a_machine_reaches_its_own_store_but_the_laptops_part(place: Place, insi
 
 
 @pytest.mark.parametrize(("place", "inside"), [(OWN, ""), (CONTAINED, "mine/")])
-def test_what_a_laptop_acts_on_a_machine_can_only_read(place: Place, inside: str) -> None:
+def test_what_a_laptop_acts_on_a_machine_can_only_read(place: Location, inside: str) -> None:
     store = f"arn:aws:s3:::{place.bucket}/{inside}"
     for name in LAPTOPS_WRITE:
         for path in (name, f"{name}/x"):

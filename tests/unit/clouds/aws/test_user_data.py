@@ -8,7 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from sojourn.clouds.aws.userdata import LONGEST, user_data
+from sojourn.clouds.aws.user_data import LONGEST, user_data
 
 _SETTINGS = {
     "id": "tpi-" + "x" * 46,
@@ -48,7 +48,10 @@ def test_its_program_imports_nothing_that_is_not_there(tmp_path: Path) -> None:
     program.write_bytes(_program(user_data(_SETTINGS)))
     names = zipfile.ZipFile(io.BytesIO(program.read_bytes())).namelist()
     assert "__main__.py" in names
-    code = "import sojourn.clouds.aws.onboard.boot, sys; print(sojourn.clouds.aws.onboard.boot)"
+    code = (
+        "from sojourn.clouds.vm.on_machine import boot; "
+        "from sojourn.clouds.aws.on_machine import fetching; print(boot, fetching)"
+    )
     done = subprocess.run(
         [
             *(sys.executable, "-I", "-S", "-c"),
@@ -59,4 +62,4 @@ def test_its_program_imports_nothing_that_is_not_there(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert str(program) in done.stdout
+    assert done.stdout.count(str(program)) == 2

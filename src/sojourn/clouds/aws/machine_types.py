@@ -1,4 +1,4 @@
-"""Regions and machine types by their common names."""
+"""Machine types by their common names."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ import re
 
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["HOME_REGIONS", "instance_type", "region"]
-
-_REGIONS = {
-    "us-west": "us-west-1",
-    "us-east": "us-east-1",
-    "eu-north": "eu-north-1",
-    "eu-west": "eu-west-1",
-}
-HOME_REGIONS = tuple(_REGIONS.values())
+__all__ = ["instance_type"]
 
 _TYPES = {
     "s": "t2.micro",
@@ -29,21 +21,7 @@ _TYPES = {
     "l+v100": "p3.8xlarge",
     "xl+v100": "p3.16xlarge",
 }
-_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
-
-
-def region(name: str) -> str:
-    """AWS's name of a region."""
-    if name in _REGIONS:
-        return _REGIONS[name]
-    if not _REGION.fullmatch(name):
-        raise InvalidInput(
-            "region",
-            f"unknown region {name!r}; specify an AWS region, such as us-east-1, or one of: "
-            f"{', '.join(_REGIONS)}",
-        )
-    return name
 
 
 def instance_type(name: str) -> str:

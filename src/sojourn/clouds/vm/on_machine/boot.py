@@ -1,6 +1,6 @@
 """The first minute of a machine: fetch the agent, and start it as a unit of systemd.
 
-It comes with the user-data. Nothing is installed yet, so it needs Python and systemd alone.
+It comes with the first script. Nothing is installed yet, so it needs Python and systemd alone.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import subprocess
 import sys
 import time
 import urllib.error
-import urllib.request
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws.onboard import metadata, signing
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["boot"]
 
@@ -35,7 +35,7 @@ After=network.target network-online.target nss-lookup.target
 [Service]
 Environment=PYTHONPATH={folder}/lib HOME=/root
 WorkingDirectory={folder}
-ExecStart={python} -m sojourn.clouds.aws.onboard.life {folder}/settings.json
+ExecStart={python} -m {package}.life {folder}/settings.json
 KillMode=mixed
 OOMPolicy=continue
 TimeoutStopSec=600
@@ -61,15 +61,22 @@ _NEEDRESTART = Path("/etc/needrestart")
 _SPARED = "$nrconf{override_rc}{qr(^sojourn)} = 0;\n"
 
 
-def boot(settings: dict[str, Any]) -> None:
-    """Until the agent runs, or the tries are over."""
+def boot(
+    settings: dict[str, Any], fetch: Callable[[dict[str, Any], str], bytes], package: str
+) -> None:
+    """Until the agent runs, or the tries are over.
+
+    `fetch` has the content of a file beside the agent; what is not there is an HTTPError with 404.
+    """
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _unpack(_patiently(settings), _FOLDER / "lib")
+    _unpack(_patiently(settings, fetch), _FOLDER / "lib")
     (_FOLDER / "settings.json").write_text(json.dumps(settings))
     _keep_away_upgrades()
     units = {
         "sojourn-end.timer": _TIMER_TEXT.format(minutes=settings["minutes"]),
-        "sojourn.service": _UNIT_TEXT.format(folder=_FOLDER, python=sys.executable),
+        "sojourn.service": _UNIT_TEXT.format(
+            folder=_FOLDER, python=sys.executable, package=package
+        ),
     }
     for name, text in units.items():
         (_UNITS / name).write_text(text)
@@ -91,31 +98,23 @@ def _unpack(content: bytes, folder: Path) -> None:
         zipfile.ZipFile(wheel).extractall(folder)
 
 
-def _patiently(settings: dict[str, Any]) -> bytes:
-    """The agent. A new role may not be known everywhere yet; what is not there will not come."""
+def _patiently(settings: dict[str, Any], fetch: Callable[[dict[str, Any], str], bytes]) -> bytes:
+    """The agent. Its rights may not be known everywhere yet; what is not there will not come."""
     name = f"agent-{platform.machine()}-{sys.version_info[0]}{sys.version_info[1]}.zip"
     give_up = time.monotonic() + settings["patience"]
     while True:
         try:
-            return _fetched(settings, name)
+            return fetch(settings, name)
         except OSError as error:
             if isinstance(error, urllib.error.HTTPError) and error.code == 404:
                 sys.exit(
                     f"{name} not found in the store: this image has an unexpected Python version; "
-                    "specify the image in full, as in docs/aws.md, to use any version"
+                    f"specify the image in full, as in {settings['page']}, to use any version"
                 )
             if time.monotonic() > give_up:
                 sys.exit(f"could not fetch {name}: {error}")
             _say(f"could not fetch {name}, retrying: {error}")
             time.sleep(_PAUSE)
-
-
-def _fetched(settings: dict[str, Any], name: str) -> bytes:
-    keys = metadata.credentials()
-    request = signing.signed("GET", settings["boot"] + name, "s3", settings["bucket_region"], keys)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        content: bytes = answer.read()
-    return content
 
 
 def _say(text: str) -> None:

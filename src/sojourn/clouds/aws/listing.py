@@ -1,9 +1,6 @@
 """The states of many tasks from their groups alone, of which one call tells a hundred.
 
-Machines write how their ranks ended into the group's tags. Where these do not add up with the
-machines that the group wants, as for the moment in which a machine leaves, the task is left out,
-and its store is asked. A machine that is in service counts as running: whether its script has
-begun, the store knows.
+Machines write how their ranks ended into the group's tags.
 """
 
 from __future__ import annotations
@@ -11,16 +8,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws.onboard import marks
 from sojourn.clouds.aws.tags import MOST
+from sojourn.clouds.vm.listing import GroupView, status_of
+from sojourn.clouds.vm.on_machine import marks
 from sojourn.core.errors import NotFound
-from sojourn.core.status import INCOMPLETE, RankRecord, RankStatus, State, of_ranks, rank_status
+from sojourn.core.status import INCOMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.locate import Places
+    from sojourn.clouds.aws.locations import Locations
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
@@ -51,13 +49,13 @@ def tag(group: str, key: str, value: str) -> dict[str, Any]:
 
 
 def states(
-    ctx: Context, account: Account, places: Places, ids: Sequence[TaskId]
+    ctx: Context, account: Account, locations: Locations, ids: Sequence[TaskId]
 ) -> dict[TaskId, Status]:
     """Of all tasks that their groups tell the state of."""
     regions: dict[str, list[TaskId]] = defaultdict(list)
     for id in ids:  # noqa: A001
         try:
-            regions[places.of(id, None).region].append(id)
+            regions[locations.of(id, None).region].append(id)
         except NotFound:
             continue  # deleted meanwhile
     found = {}
@@ -88,39 +86,20 @@ def _groups(account: Account, region: str, names: list[str]) -> dict[str, Any]:
 def _status(group: Any) -> Status | None:
     """The state that a group tells; None: it does not."""
     tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
-    reports = marks.read(tags)
-    ranks, wanted = int(group["MaxSize"]), int(group["DesiredCapacity"])
-    left = [rank for rank in range(ranks) if rank not in reports]
-    if not ranks or group.get("Status"):  # it is being deleted
-        return None
-    if left and wanted == 0 and (tags.get(MARKED), tags.get(STOPPED)) != ("yes", "yes"):
-        return None  # it ended, or its machines did so without telling
-    going = _going(group, wanted, left)
-    if going is None:
-        return None
-    ended = [
-        rank_status(RankRecord(rank, report.attempt, "", report), wanted=0, alive=())
-        for rank, report in reports.items()
-        if rank < ranks
-    ]
-    return of_ranks(sorted([*ended, *going], key=lambda rank: rank.rank))
+    return status_of(
+        GroupView(
+            ranks=int(group["MaxSize"]),
+            wanted=int(group["DesiredCapacity"]),
+            reports=marks.read(tags),
+            marked=tags.get(MARKED) == "yes",
+            stopped=tags.get(STOPPED) == "yes",
+            going=bool(group.get("Status")),
+            serving=_members(group, "InService"),
+            starting=_members(group, "Pending"),
+        )
+    )
 
 
-def _going(group: Any, wanted: int, left: list[int]) -> list[RankStatus] | None:
-    """The ranks that have not ended. Some with and some without a machine: nobody knows which."""
-    if wanted == 0:
-        return [rank_status(RankRecord(rank), wanted=0, alive=()) for rank in left]
-    if len(left) != wanted:
-        return None
-    serving = [m["InstanceId"] for m in _members(group, "InService")]
-    if len(serving) == len(left):
-        machine = serving[0] if len(left) == 1 else ""
-        return [RankStatus(rank, State.RUNNING, machine=machine) for rank in left]
-    if serving:
-        return None
-    starting = [m["InstanceId"] for m in _members(group, "Pending")]
-    return [rank_status(RankRecord(rank), wanted=wanted, alive=starting) for rank in left]
-
-
-def _members(group: Any, state: str) -> list[Any]:
-    return [m for m in group.get("Instances", ()) if m["LifecycleState"].startswith(state)]
+def _members(group: Any, state: str) -> list[str]:
+    found = [m for m in group.get("Instances", ()) if m["LifecycleState"].startswith(state)]
+    return [str(member["InstanceId"]) for member in found]

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.aws import store, tags
-from sojourn.core.errors import NotFound, SojournError, Transient
-from sojourn.storage.layout import MACHINES
+from sojourn.clouds.aws import store_address, tags
+from sojourn.clouds.aws.user_data import ON_MACHINE
+from sojourn.clouds.vm.agent_files import Luggage
+from sojourn.core.errors import NotFound
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.locate import Place, Places
+    from sojourn.clouds.aws.locations import Location, Locations
     from sojourn.clouds.aws.machines import Offer, Offers
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = ["BOOT", "PATIENCE", "PROBLEMS", "Made", "Site", "is_contained", "pause", "until_known"]
-
-T = TypeVar("T")
-
-PATIENCE = 120.0  # seconds until what was made is known everywhere
-BOOT = "boot/"  # what machines fetch, in the store
-PROBLEMS = f"{MACHINES}/problems/"  # and why some of them could not start
+__all__ = ["Deployment", "TaskResource", "is_contained"]
 
 
 @dataclass(frozen=True)
-class Site:
+class Deployment:
     """A task and where it is; what all its resources share. `task` is None when it is unknown."""
 
     account: Account
-    places: Places
+    locations: Locations
     offers: Offers
     id: TaskId
     task: Task | None
@@ -45,9 +38,9 @@ class Site:
         return str(self.id)
 
     @property
-    def place(self) -> Place:
+    def location(self) -> Location:
         """Where it is. Nowhere: raises NotFound."""
-        return self.places.of(self.id, self.task)
+        return self.locations.of(self.id, self.task)
 
     @property
     def wanted(self) -> Task:
@@ -66,25 +59,35 @@ class Site:
 
     def call(self, what: str, service: str, operation: str, **arguments: Any) -> Any:
         """An operation in the task's region."""
-        return self.account.call(what, service, self.place.region, operation, **arguments)
+        return self.account.call(what, service, self.location.region, operation, **arguments)
+
+    def luggage(self) -> Luggage:
+        """What machines have to fetch."""
+        image = self.offer.image
+        architecture = {"arm64": "aarch64"}.get(image.architecture, "x86_64")
+        return Luggage(image.pythons, architecture, ON_MACHINE)
 
     def store(self) -> Store:
         """The task's store, with the user's own credentials."""
-        return open_store(store.address(self.account, self.place))
+        return open_store(store_address.address(self.account, self.location))
 
 
-class Made:
+class TaskResource:
     """What resources have in common: `_find` looks for one, and what is nowhere is absent."""
 
     stage = 1
     kind = ""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+
+    @property
+    def _name(self) -> str:
+        return self._deployment.name
 
     @property
     def title(self) -> str:
-        return f"{self.kind} {self._site.name}"
+        return f"{self.kind} {self._name}"
 
     def read(self, ctx: Context) -> bool:
         try:
@@ -96,30 +99,12 @@ class Made:
         raise NotImplementedError
 
     def _tagged(self, kind: str) -> list[dict[str, Any]]:
-        return [{"ResourceType": kind, "Tags": tags.to_list(self._site.tags)}]
+        return [{"ResourceType": kind, "Tags": tags.to_list(self._deployment.tags)}]
 
 
-def is_contained(site: Site) -> bool:
+def is_contained(deployment: Deployment) -> bool:
     """Whether its store is in a bucket of the user; of one that is nowhere, nothing is."""
     try:
-        return site.place.contained
+        return deployment.location.contained
     except NotFound:
         return False
-
-
-def until_known(ctx: Context, look: Callable[[], T]) -> T:
-    """What was just made may be unknown elsewhere for a moment."""
-    patience = ctx.within(PATIENCE)
-    while True:
-        try:
-            return look()
-        except NotFound as error:
-            pause(patience, 0.5, error)
-
-
-def pause(patience: Context, seconds: float, error: SojournError) -> None:
-    """Wait before the next try; when the patience is over, it is this error that counts."""
-    try:
-        patience.sleep(seconds)
-    except Transient:
-        raise error from error.__cause__

@@ -11,6 +11,7 @@ import textwrap
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.paths import SEED
 from sojourn.core.errors import NotFound
 from sojourn.core.interfaces import KeyPair
 
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.storage.store import Store
 
-__all__ = ["SEED", "key_pair", "make_key_pair"]
+__all__ = ["key_pair", "make_key_pair"]
 
-SEED = "laptop/seed"
 _KIND = b"ssh-ed25519"
 _BLOCK = 8  # bytes
 

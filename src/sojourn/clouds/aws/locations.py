@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
-from sojourn.clouds.aws.places import HOME_REGIONS, region
+from sojourn.clouds.aws.regions import HOME_REGIONS, region
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Place", "Places", "parse_container"]
+__all__ = ["Location", "Locations", "parse_container"]
 
 _ANYWHERE = "us-east-1"  # whose S3 knows all buckets
 _AT_ONCE = 8  # regions
@@ -35,7 +35,7 @@ _PAGE = 1000  # buckets, or roles
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """The region of a task, and where its store is: a bucket, and a folder in it or all of it.
 
     `contained`: the bucket is the user's.
@@ -60,24 +60,24 @@ def parse_container(text: str) -> tuple[str, str | None]:
     return found["bucket"], None if found["folder"] is None else "/".join(parts)
 
 
-class Places:
+class Locations:
     """Finds tasks, and remembers them for the length of a command."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._known: dict[TaskId, Place] = {}
+        self._known: dict[TaskId, Location] = {}
         self._missing: dict[TaskId, tuple[float, NotFound | None]] = {}
         self._lock = threading.Lock()
         self._of_users: dict[str, str] = {}  # regions of the user's buckets
 
-    def of(self, id: TaskId, task: Task | None) -> Place:
+    def of(self, id: TaskId, task: Task | None) -> Location:
         """Where a task is or will be. Nowhere: raises NotFound."""
         with self._lock:  # all resources of a task ask at once
             if id not in self._known:
                 self._known[id] = self._planned(id, task) if task else self._looked_for(id)
             return self._known[id]
 
-    def _looked_for(self, id: TaskId) -> Place:
+    def _looked_for(self, id: TaskId) -> Location:
         """To look everywhere takes a while: what was just not found is not looked for again."""
         since, error = self._missing.get(id, (0.0, None))
         if error and time.monotonic() - since < _MISSING_FOR:
@@ -92,10 +92,10 @@ class Places:
         """It is gone, or going."""
         self._known.pop(id, None)
 
-    def _planned(self, id: TaskId, task: Task) -> Place:
+    def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
         if not task.storage.container:
-            return Place(where, str(id), "", where)
+            return Location(where, str(id), "", where)
         return self._in_container(id, where, task.storage.container)
 
     def check(self, task: Task) -> None:
@@ -107,10 +107,10 @@ class Places:
             raise InvalidInput("storage.container_opts", f"not supported by AWS: {given}")
         self._bucket_of_user(parse_container(task.storage.container)[0])
 
-    def _in_container(self, id: TaskId, where: str, container: str) -> Place:
+    def _in_container(self, id: TaskId, where: str, container: str) -> Location:
         bucket, folder = parse_container(container)
         inside = str(id) if folder is None else folder
-        return Place(where, bucket, inside, self._bucket_of_user(bucket), contained=True)
+        return Location(where, bucket, inside, self._bucket_of_user(bucket), contained=True)
 
     def _bucket_of_user(self, bucket: str) -> str:
         """The region of it."""
@@ -130,10 +130,10 @@ class Places:
                 f"access to bucket {bucket} denied; allow it, or choose another",
             ) from error
 
-    def _found(self, id: TaskId) -> Place:
+    def _found(self, id: TaskId) -> Location:
         try:
             where = self._bucket_region(str(id))
-            return Place(where, str(id), "", where)
+            return Location(where, str(id), "", where)
         except NotFound:
             pass
         wanted = [{"Name": f"tag:{tags.ID}", "Values": [str(id)]}]
@@ -142,7 +142,7 @@ class Places:
                 container = _tag(found, tags.CONTAINER)
                 if container:
                     return self._in_container(id, where, container)
-                return Place(where, str(id), "", where)
+                return Location(where, str(id), "", where)
         raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
 
     def regions(self) -> list[str]:
@@ -160,13 +160,13 @@ class Places:
         found = [str(region["RegionName"]) for region in answer["Regions"]]
         return [region for region in found if region not in first]
 
-    def tasks(self) -> dict[TaskId, Place]:
+    def tasks(self) -> dict[TaskId, Location]:
         """All tasks: those with a bucket of their own in all regions, and tagged ones."""
-        found: dict[TaskId, Place] = {}
+        found: dict[TaskId, Location] = {}
         for bucket in self._buckets():
             with suppress(InvalidInput):  # it is no task's
                 where = bucket["BucketRegion"]
-                found[TaskId.parse(bucket["Name"])] = Place(where, bucket["Name"], "", where)
+                found[TaskId.parse(bucket["Name"])] = Location(where, bucket["Name"], "", where)
         self._add_contained(found)
         self._known.update(found)
         return found
@@ -179,7 +179,7 @@ class Places:
         ):
             yield from page.get("Buckets", ())
 
-    def _add_contained(self, found: dict[TaskId, Place]) -> None:
+    def _add_contained(self, found: dict[TaskId, Location]) -> None:
         """Add tasks in buckets of the user's, which have a role, or a group in the user's region.
 
         Only one with a role of the user, in a bucket of the user, in another region has neither.

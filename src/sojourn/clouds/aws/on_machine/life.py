@@ -1,0 +1,146 @@
+"""The life of an EC2 machine: its Auto Scaling group, and what the metadata service tells."""
+
+from __future__ import annotations
+
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sojourn.agent.background import say
+from sojourn.clouds.aws.on_machine import metadata, signing
+from sojourn.clouds.vm.on_machine import marks
+from sojourn.clouds.vm.on_machine.life import live
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.core.report import Report
+
+_TRIES = 10
+_MARKING = 3  # tries: it is of no use to the task itself
+_SPOT = "/meta-data/spot/instance-action"
+_REBALANCE = "/meta-data/events/recommendations/rebalance"
+_LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
+_PUT_OFF = Path("/run/sojourn-deadline")  # is there once the deadline was put off, since the boot
+
+
+class AutoScalingGroup:
+    """The group, as the machine's role lets it be used."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        found = metadata.get("/meta-data/instance-id", metadata.token())
+        if not found:
+            raise OSError("the metadata service returned no instance ID")
+        self.machine = found
+
+    def notice(self) -> str:
+        token = metadata.token()
+        if metadata.get(_SPOT, token):
+            return "spot interruption"
+        if _taken(token):
+            return "terminated by the Auto Scaling group"
+        return ""
+
+    def warning(self) -> str:
+        if metadata.get(_REBALANCE, metadata.token()):
+            return "rebalance recommendation: AWS may interrupt this machine soon"
+        return ""
+
+    def ask_for_time(self) -> None:
+        if self._is_taken():
+            self._about_hook("RecordLifecycleActionHeartbeat", 1)
+
+    def leave(self, *, for_good: bool) -> None:
+        """The group may do so already. Either way it waits until this machine is ready."""
+        if not self._is_taken():
+            self._call(
+                "TerminateInstanceInAutoScalingGroup",
+                InstanceId=self.machine,
+                ShouldDecrementDesiredCapacity="true" if for_good else "false",
+            )
+        self._about_hook("CompleteLifecycleAction", LifecycleActionResult="CONTINUE")
+
+    def _is_taken(self) -> bool:
+        try:
+            return _taken(metadata.token())
+        except OSError as error:
+            say(f"the metadata service does not answer: {error}")
+            return False
+
+    def _about_hook(self, action: str, tries: int = _TRIES, **form: str) -> None:
+        self._call(
+            action,
+            tries,
+            AutoScalingGroupName=self._settings["id"],
+            LifecycleHookName=self._settings["hook"],
+            InstanceId=self.machine,
+            **form,
+        )
+
+    def mark(self, reports: Sequence[Report]) -> None:
+        form: dict[str, str] = {}
+        for number, (key, value) in enumerate(marks.tags_of(reports).items(), 1):
+            tag = {
+                "ResourceId": self._settings["id"],
+                "ResourceType": "auto-scaling-group",
+                "Key": key,
+                "Value": value,
+                "PropagateAtLaunch": "false",
+            }
+            form |= {f"Tags.member.{number}.{name}": text for name, text in tag.items()}
+        if form:
+            self._call("CreateOrUpdateTags", tries=_MARKING, **form)
+
+    def put_off_deadline(self) -> None:
+        if _PUT_OFF.exists():
+            return
+        deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings["minutes"])
+        done = self._call(
+            "PutScheduledUpdateGroupAction",
+            AutoScalingGroupName=self._settings["id"],
+            ScheduledActionName=self._settings["deadline"],
+            StartTime=deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            DesiredCapacity="0",
+        )
+        if done:
+            _PUT_OFF.touch()
+
+    def _call(self, action: str, tries: int = _TRIES, **form: str) -> bool:
+        """Whether it was done. If not, the machine's own timer and the group's remain."""
+        body = urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **form}).encode()
+        for attempt in range(tries):
+            try:
+                with urllib.request.urlopen(self._signed(body), timeout=30):
+                    return True
+            except urllib.error.HTTPError as error:
+                say(f"{action} failed: {error.read()[:500]!r}")
+            except OSError as error:
+                say(f"{action} failed: {error}")
+            time.sleep(min(30, 2**attempt))
+        return False
+
+    def _signed(self, body: bytes) -> urllib.request.Request:
+        return signing.signed(
+            "POST",
+            self._settings["autoscaling"],
+            "autoscaling",
+            self._settings["region"],
+            metadata.credentials(),
+            body,
+            "application/x-www-form-urlencoded; charset=utf-8",
+        )
+
+
+def _taken(token: str) -> bool:
+    """Whether the group has begun to end this machine."""
+    return metadata.get(_LIFECYCLE, token) == "Terminated"
+
+
+if __name__ == "__main__":
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.aws.on_machine", AutoScalingGroup))

@@ -1,0 +1,32 @@
+"""Regions by their common names."""
+
+from __future__ import annotations
+
+import re
+
+from sojourn.core.errors import InvalidInput
+
+__all__ = ["HOME_REGIONS", "region"]
+
+_REGIONS = {
+    "us-west": "us-west-1",
+    "us-east": "us-east-1",
+    "eu-north": "eu-north-1",
+    "eu-west": "eu-west-1",
+}
+HOME_REGIONS = tuple(_REGIONS.values())
+
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+
+
+def region(name: str) -> str:
+    """AWS's name of a region."""
+    if name in _REGIONS:
+        return _REGIONS[name]
+    if not _REGION.fullmatch(name):
+        raise InvalidInput(
+            "region",
+            f"unknown region {name!r}; specify an AWS region, such as us-east-1, or one of: "
+            f"{', '.join(_REGIONS)}",
+        )
+    return name

@@ -1,0 +1,73 @@
+"""The state of a task from its group alone, for those who list many tasks.
+
+Machines mark at the group how their ranks ended. Where these marks do not add up with the machines
+that the group wants, as for the moment in which a machine leaves, the group does not tell, and the
+store is asked. A machine that is in service counts as running: whether its script has begun, the
+store knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sojourn.core.status import RankRecord, RankStatus, State, of_ranks, rank_status
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sojourn.core.report import Report
+    from sojourn.core.status import Status
+
+__all__ = ["GroupView", "status_of"]
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """What a group shows. `ranks`: the most machines it may have; `wanted`: those it has to have.
+
+    `marked`: its machines mark how ranks ended. `stopped`: somebody stopped it, and nobody started
+    it since. `going`: it is being deleted.
+    """
+
+    ranks: int
+    wanted: int
+    reports: Mapping[int, Report] = field(default_factory=dict)
+    marked: bool = False
+    stopped: bool = False
+    going: bool = False
+    serving: Sequence[str] = ()  # machines that run
+    starting: Sequence[str] = ()
+
+
+def status_of(group: GroupView) -> Status | None:
+    """The state that a group tells; None: it does not."""
+    left = [rank for rank in range(group.ranks) if rank not in group.reports]
+    if not group.ranks or group.going:
+        return None
+    if left and group.wanted == 0 and not (group.marked and group.stopped):
+        return None  # it ended, or its machines did so without telling
+    unended = _unended(group, left)
+    if unended is None:
+        return None
+    ended = [
+        rank_status(RankRecord(rank, report.attempt, "", report), wanted=0, alive=())
+        for rank, report in group.reports.items()
+        if rank < group.ranks
+    ]
+    return of_ranks(sorted([*ended, *unended], key=lambda rank: rank.rank))
+
+
+def _unended(group: GroupView, left: list[int]) -> list[RankStatus] | None:
+    """The ranks that have not ended. Some with and some without a machine: nobody knows which."""
+    if group.wanted == 0:
+        return [rank_status(RankRecord(rank), wanted=0, alive=()) for rank in left]
+    if len(left) != group.wanted:
+        return None
+    if len(group.serving) == len(left):
+        machine = group.serving[0] if len(left) == 1 else ""
+        return [RankStatus(rank, State.RUNNING, machine=machine) for rank in left]
+    if group.serving:
+        return None
+    alive = list(group.starting)
+    return [rank_status(RankRecord(rank), wanted=group.wanted, alive=alive) for rank in left]

@@ -1,0 +1,59 @@
+"""The agent on a machine that boots: it asks the cloud which other machines are gone.
+
+python3 -m sojourn.clouds.vm.on_machine.agent PACKAGE SETTINGS, with the agent's document on the
+standard input. PACKAGE is the cloud's own, with a module `gone` that has a class `Gone`.
+"""
+
+import sojourn.core.quickstart  # noqa: F401, I001 -- before all that uses dataclasses
+
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from sojourn.agent.background import say
+from sojourn.agent.config import TROUBLE, Config
+from sojourn.agent.work import Agent
+from sojourn.core.errors import SojournError
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+__all__ = ["Dead"]
+
+
+class Dead:
+    """Machines that are gone: those that the document names, and those that the cloud tells of.
+
+    A cloud that does not answer tells of none: then a machine has to be silent for long enough.
+    """
+
+    def __init__(self, known: "Container[str]", gone: "Container[str]") -> None:
+        self._known = known
+        self._gone = gone
+
+    def __contains__(self, machine: object) -> bool:
+        if machine in self._known:
+            return True
+        try:
+            return machine in self._gone
+        except OSError as error:
+            say(f"could not ask whether {machine} is gone: {error}")
+            return False
+
+
+def main() -> int:
+    package, settings = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
+    gone = cast("Container[str]", import_module(f"{package}.gone").Gone(settings))
+    try:
+        config = Config.parse(sys.stdin.read())
+        return Agent(config, dead=Dead(config.dead, gone)).run()
+    except SojournError as error:
+        say(str(error))
+        return TROUBLE
+
+
+if __name__ == "__main__":
+    os._exit(main())  # as `sojourn.agent` does

@@ -1,0 +1,41 @@
+"""What a cloud supplies for the life of its machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.core.report import Report
+
+__all__ = ["Group"]
+
+
+class Group(Protocol):
+    """This machine's group, as far as its rights let it do anything with it.
+
+    What it cannot do, it says and leaves: the machine's own timer and the cloud's remain.
+    """
+
+    @property
+    def machine(self) -> str:
+        """The id by which the cloud knows this machine."""
+
+    def notice(self) -> str:
+        """Why this machine is about to be taken away; empty: it is not. May raise OSError."""
+
+    def warning(self) -> str:
+        """What may happen to it soon, for the journal. May raise OSError."""
+
+    def ask_for_time(self) -> None:
+        """After a notice: the agent still stores its work."""
+
+    def leave(self, *, for_good: bool) -> None:
+        """Take this machine, alone, out of the group; unless it is for good, another one comes."""
+
+    def mark(self, reports: Sequence[Report]) -> None:
+        """Tell how ranks ended, for those who list tasks; without it they look closer."""
+
+    def put_off_deadline(self) -> None:
+        """The time of the task starts anew with every boot of a machine, but not of the agent."""

@@ -1,0 +1,142 @@
+"""The life of a machine: the agent, notices for it, and the way out of the group."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sojourn.agent.background import aside, say
+from sojourn.agent.config import GONE, RANK_ENDED, Config
+from sojourn.core.errors import SojournError
+from sojourn.storage.lease import read_reports
+from sojourn.storage.store import StoreAddress, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sojourn.clouds.vm.on_machine.group import Group
+    from sojourn.core.report import Report
+    from sojourn.storage.store import Store
+
+__all__ = ["live"]
+
+_NOTICE_EVERY = 2.0  # seconds; a notice comes half a minute before the end, or earlier
+_DISK = "/opt/sojourn/disk"
+_FAILURES = Path("/opt/sojourn/failures")
+
+
+def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> int:
+    """Run the agent until its rank has ended or the machine goes; then leave the group.
+
+    `file` has the settings, `package` is the cloud's.
+    """
+    settings: dict[str, Any] = json.loads(file.read_text())
+    group = join(settings)
+    # Not waited for: it may take long to be allowed, and with rights of the user's may never be.
+    aside("deadline", group.put_off_deadline)
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "sojourn.clouds.vm.on_machine.agent", package, str(file)],
+        stdin=subprocess.PIPE,
+        text=True,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.terminate())
+    config = _config(settings, group.machine)
+    _tell(agent, config)
+    aside("notices", lambda: _watch(agent, group, settings["heartbeat"]))
+    code = agent.wait()
+    if code == -signal.SIGTERM:
+        code = GONE  # it was told to go before it could listen
+    if code == RANK_ENDED and settings.get("marks"):
+        group.mark(_reports(config))
+    if code in (RANK_ENDED, GONE):
+        group.leave(for_good=code == RANK_ENDED)
+        return 0
+    failures = _failures()
+    if failures < settings["failures"]:
+        return 1  # systemd starts it again
+    _give_up(settings, config, failures)
+    group.leave(for_good=True)
+    return 0
+
+
+def _config(settings: dict[str, Any], machine: str) -> Config:
+    """What the agent has to know."""
+    return Config(
+        store=settings["store"],
+        store_options=settings["store_options"],
+        machine=machine,
+        folder=_DISK,
+        dead=(machine,),  # its former life, before a crash or a reboot
+        ttl=settings["ttl"],
+        grace=settings["grace"],
+    )
+
+
+def _failures() -> int:
+    """How often the agent ended with an error on this machine, this time included."""
+    count = len(_FAILURES.read_bytes()) if _FAILURES.exists() else 0
+    _FAILURES.write_bytes(b"." * (count + 1))
+    return count + 1
+
+
+def _tell(agent: subprocess.Popen[str], config: Config) -> None:
+    if agent.stdin:
+        with agent.stdin:
+            agent.stdin.write(config.text())
+
+
+def _opened(config: Config) -> Store:
+    return open_store(StoreAddress(config.store, config.store_options))
+
+
+def _reports(config: Config) -> list[Report]:
+    """Of all ranks, so that what another machine was not able to tell is told after all."""
+    try:
+        return read_reports(_opened(config))
+    except SojournError as error:
+        say(f"could not read the reports: {error}")
+        return []
+
+
+def _watch(agent: subprocess.Popen[str], group: Group, heartbeat: float) -> None:
+    """Hand notices of the cloud on to the agent, and get it the time to store its work."""
+    warned = False
+    while agent.poll() is None:
+        try:
+            reason = group.notice()
+            if reason:
+                say(f"notice: {reason}")
+                agent.terminate()
+                while not _ends_within(agent, heartbeat):
+                    group.ask_for_time()
+                return
+            warning = "" if warned else group.warning()
+            if warning:
+                warned = True
+                say(warning)
+        except OSError as error:
+            say(f"the metadata service does not answer: {error}")
+        time.sleep(_NOTICE_EVERY)
+
+
+def _ends_within(agent: subprocess.Popen[str], seconds: float) -> bool:
+    try:
+        agent.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _give_up(settings: dict[str, Any], config: Config, failures: int) -> None:
+    """Tell why: on the next machine it would hardly fare better."""
+    why = f"The machine gave up after the agent failed {failures} times; see its journal"
+    try:
+        _opened(config).put(f"{settings['problem_folder']}{config.machine}", why.encode())
+    except SojournError as error:
+        say(f"could not store the reason: {error}")
