@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sojourn.core.errors import InvalidInput
+from sojourn.clouds.vm.sizes import Sizes
 
 __all__ = ["instance_type"]
 
@@ -14,24 +14,32 @@ _TYPES = {
     "l": "m5.8xlarge",
     "xl": "m5.16xlarge",
     "m+t4": "g4dn.xlarge",
+    "l+t4": "g4dn.12xlarge",
     "m+k80": "p2.xlarge",
     "l+k80": "p2.8xlarge",
     "xl+k80": "p2.16xlarge",
     "m+v100": "p3.2xlarge",
     "l+v100": "p3.8xlarge",
     "xl+v100": "p3.16xlarge",
+    "m+a10g": "g5.2xlarge",
+    "l+a10g": "g5.12xlarge",
+    "xl+a10g": "g5.48xlarge",
+    "m+l4": "g6.2xlarge",
+    "l+l4": "g6.12xlarge",
+    "xl+l4": "g6.48xlarge",
+    "xl+a100": "p4d.24xlarge",
+    "m+h100": "p5.4xlarge",
+    "xl+h100": "p5.48xlarge",
 }
-_TYPE = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
+_SIZES = Sizes(
+    "AWS",
+    "an EC2 type",
+    _TYPES,
+    re.compile(r"[a-z0-9-]+\.[a-z0-9-]+"),
+    "g4dn.xlarge",
+)
 
 
 def instance_type(name: str) -> str:
     """AWS's name of a machine type."""
-    if name in _TYPES:
-        return _TYPES[name]
-    if not _TYPE.fullmatch(name):
-        raise InvalidInput(
-            "machine",
-            f"unknown machine type {name!r}; specify an EC2 type, such as g4dn.xlarge, or one of: "
-            f"{', '.join(_TYPES)}",
-        )
-    return name
+    return _SIZES.find(name)
