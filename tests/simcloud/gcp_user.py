@@ -191,8 +191,8 @@ class User:
         return store(self.endpoint, bucket, self.token())
 
     def remove_bucket(self, name: str = "a-bucket") -> None:
-        for each in obstore.list(self.store(name)).collect():
-            obstore.delete(self.store(name), each["path"])
+        bucket = self.store(name)
+        obstore.delete(bucket, [each["path"] for each in obstore.list(bucket).collect()])
         self.call("DELETE", "storage", f"storage/v1/b/{name}")
 
 

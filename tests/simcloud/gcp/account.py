@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -184,11 +184,13 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
         with self._changed:
             self.buckets.foreign.add(name)
 
-    def network(self, name: str, *, automatic: bool = False) -> None:
-        """Have another network, which belongs to the project."""
+    def network(self, name: str, subnets: Mapping[str, str]) -> None:
+        """Have another network of the project, with subnets of these names, by region."""
         with self._changed:
-            networks.add_network(self._store, name, automatic)
+            networks.add_network(self._store, name, subnets, automatic=False)
             self._inventory.tolerate(f"network {name}")
+            for region, subnet in subnets.items():
+                self._inventory.tolerate(f"subnetwork {subnet} in {region}")
 
     # What happens to instances
 
@@ -214,6 +216,12 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
 
     interrupt = preempt
 
+    def announce_maintenance(self, instance_id: str) -> None:
+        """Tell an instance with GPUs, or a spot one, that its host will be maintained."""
+        with self._changed:
+            self._known(instance_id).maintenance = "TERMINATE_ON_HOST_MAINTENANCE"
+            self._changed.notify_all()
+
     def panic(self, instance_id: str) -> None:
         """Have the kernel of its machine break down and start again, without a word to anybody."""
         with self._changed:
@@ -224,6 +232,10 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
         self.wait(lambda: instance.machine is not former)
 
     # What is left
+
+    def settle(self) -> None:
+        """Wait until no operation is under way any more."""
+        self.wait(lambda: all(each.done for each in self._operations.all.values()))
 
     def inventory(self) -> list[str]:
         """Every resource that is in the project and is not in a fresh one, in words."""

@@ -44,11 +44,10 @@ class Instance:
         self.life: Life | None = None
         self.endpoints: tuple[Endpoint, ...] = ()
         self.preempted = False  # as the metadata server says
+        self.maintenance = "NONE"  # what the metadata server says of it
         self.button_at: float | None = None  # when it is told to shut down
-        self.ends_at: float | None = None  # when it is taken away
         self.stops_at: float | None = None  # when its time is over
         self.gone = False
-        self.version = 0  # of its metadata
 
     @property
     def id(self) -> str:
@@ -123,7 +122,7 @@ class Instance:
                 self.stops_at = self._project.clock.now() + int(limit["seconds"])
         elif phase is Phase.STOPPED:
             self.record["lastStopTimestamp"] = now
-            self.button_at = self.ends_at = self.stops_at = None
+            self.button_at = self.stops_at = None
         elif phase is Phase.GONE:
             self.gone = True
 

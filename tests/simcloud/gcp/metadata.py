@@ -18,7 +18,7 @@ from tests.simcloud.gcp.project import NUMBER, PROJECT, Project
 from tests.simcloud.machines.serving import Request, Response
 
 _ROOT = "/computeMetadata/v1"
-_KNOWN = {"alt", "last_etag", "recursive", "scopes", "timeout_sec", "wait_for_change"}
+_KNOWN = {"alt", "audience", "last_etag", "recursive", "scopes", "timeout_sec", "wait_for_change"}
 _SECRET = ("token", "identity")  # not in recursive answers
 _VERBATIM = ("attributes", "service-accounts")  # whose keys are names
 
@@ -100,7 +100,7 @@ class Metadata:
                 "hostname": f"{record['name']}.{self._instance.zone}.c.{PROJECT}.internal",
                 "id": record["id"],
                 "machine-type": f"projects/{NUMBER}/machineTypes/{kind}",
-                "maintenance-event": "NONE",
+                "maintenance-event": self._instance.maintenance,
                 "name": record["name"],
                 "network-interfaces": [_interface(each) for each in record["networkInterfaces"]],
                 "preempted": _flag(self._instance.preempted),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.simcloud.gcp import catalogue
@@ -22,25 +23,26 @@ _RULES = {
 
 def furnish(store: Store) -> None:
     """What is there from the start."""
-    network = add_network(store, "default", automatic=True)
+    everywhere = dict.fromkeys(catalogue.regions(), "default")
+    network = add_network(store, "default", everywhere, automatic=True)
     for name, (allowed, ranges) in _RULES.items():
         path = overall("firewalls", name)
         rule = {"name": name, "allowed": allowed, "sourceRanges": ranges, "priority": 65534}
         store.add(path, {**_head("firewall", path), **with_defaults(rule, network)})
 
 
-def add_network(store: Store, name: str, automatic: bool) -> str:
-    """A network, with a subnet in each region if these are automatic; returns its URL."""
+def add_network(store: Store, name: str, subnets: Mapping[str, str], automatic: bool) -> str:
+    """A network with subnets, whose names are by region; returns its URL."""
     path = overall("networks", name)
-    subnets = []
-    for index, region in enumerate(catalogue.regions() if automatic else ()):
-        subnet = regional(region, "subnetworks", name)
-        subnets.append(link(subnet))
+    links = []
+    for index, (region, own) in enumerate(subnets.items()):
+        subnet = regional(region, "subnetworks", own)
+        links.append(link(subnet))
         store.add(
             subnet,
             {
                 **_head("subnetwork", subnet),
-                "name": name,
+                "name": own,
                 "network": link(path),
                 "ipCidrRange": f"10.{128 + index}.0.0/20",
                 "gatewayAddress": f"10.{128 + index}.0.1",
@@ -57,7 +59,7 @@ def add_network(store: Store, name: str, automatic: bool) -> str:
             "name": name,
             "autoCreateSubnetworks": automatic,
             "routingConfig": {"routingMode": "REGIONAL"},
-            "subnetworks": subnets,
+            "subnetworks": links,
         },
     )
     return link(path)

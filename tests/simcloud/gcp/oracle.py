@@ -36,6 +36,8 @@ class _Check:
     method: str | None
 
     def value(self, schema: Mapping[str, Any], value: Any, path: str) -> None:
+        if value is None and self.method and self.method.endswith(".patch"):
+            return  # a patch takes a field away in this way
         if "$ref" in schema:
             schema = {**discovery.schemas(self.document)[schema["$ref"]], "here": schema}
         kind = schema.get("type", "any")
@@ -71,8 +73,6 @@ class _Check:
         if self.method and written and name not in _SENT_BACK:
             message = f"Invalid value for field '{path}': '{value}'. The field is output only."
             raise GCPError("invalid", message, 400)
-        if value is None and self.method and self.method.endswith(".patch"):
-            return  # a patch takes a field away in this way
         self.value(spec, value, path)
 
     def _scalar(self, schema: Mapping[str, Any], kind: str, value: Any, path: str) -> None:

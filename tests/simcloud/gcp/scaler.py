@@ -115,10 +115,8 @@ class Scaler:
                 continue
             lost = instance.gone or instance.status == "TERMINATED"
             if member.action == "DELETING":
-                if instance.gone:
+                if self._deleted(instance):
                     del group.members[member.name]
-                else:
-                    self._fleet.delete(instance)
             elif instance.status == "RUNNING" and not lost:
                 member.action, member.failures = "NONE", []
             elif lost and group.repairs:
@@ -129,10 +127,16 @@ class Scaler:
         if member.action != "RECREATING":
             member.action = "RECREATING"
             member.try_at = now + self._project.timing.respawn
-        if instance.gone:
+        if self._deleted(instance):
             member.instance = None
-        else:
+
+    def _deleted(self, instance: Instance) -> bool:
+        """Have it deleted; a stopped one is gone at once."""
+        if not instance.gone:
             self._fleet.delete(instance)
+        if instance.gone:
+            self._fleet.settle_gone()
+        return instance.gone
 
     def _reach(self, group: Group, now: float) -> list[float]:
         """Bring it to its size; returns after how many seconds to look again."""
