@@ -236,6 +236,43 @@ def test_the_time_of_an_instance_runs_out(gcp: SimGCP, googler: User) -> None:
     _running(gcp, 1)
 
 
+def test_a_preempted_instance_may_be_deleted_at_once(gcp: SimGCP, googler: User) -> None:
+    scheduling = {
+        "provisioningModel": "SPOT",
+        "automaticRestart": False,
+        "instanceTerminationAction": "DELETE",
+    }
+    gcp.timing.respawn = 1000.0
+    googler.make_template(scheduling=scheduling)
+    googler.make_group(1)
+    [first] = _running(gcp, 1)
+    gcp.preempt(first.name, notice=True)
+    gcp.wait(lambda: first.gone)
+    refused(404, "notFound", googler.get, f"zones/{ZONE}/instances/{first.name}")
+    [member] = googler.members()
+    assert (member["name"], member["currentAction"]) == (first.name, "RECREATING")
+    gcp.advance(1000)
+    _running(gcp, 1)
+
+
+def test_another_network(gcp: SimGCP, googler: User) -> None:
+    gcp.network("lonely", {"us-west1": "west"})
+    interface: dict[str, Any] = {"network": "global/networks/lonely"}
+    given: dict[str, Any] = {"networkInterfaces": [interface]}
+    assert "Subnetwork must be" in refused(400, "invalid", googler.make_template, **given)
+    interface["subnetwork"] = "regions/us-west1/subnetworks/missing"
+    refused(404, "notFound", googler.make_template, **given)
+    interface["subnetwork"] = "regions/us-west1/subnetworks/west"
+    googler.make_template(**given)
+    googler.make_group(1)
+    [instance] = _running(gcp, 1)
+    [shown] = googler.get(f"zones/{ZONE}/instances/{instance.name}")["networkInterfaces"]
+    assert shown["subnetwork"].endswith("/regions/us-west1/subnetworks/west")
+    assert "accessConfigs" not in shown
+    googler.remove_all()
+    assert gcp.inventory() == []
+
+
 def test_groups_and_instances_are_listed_everywhere(gcp: SimGCP, googler: User) -> None:
     googler.make_template(labels={"task": "one"})
     googler.make_group(2)
@@ -266,6 +303,11 @@ def test_groups_and_instances_are_listed_everywhere(gcp: SimGCP, googler: User) 
     with pytest.raises(GoogleError, match="Invalid list filter"):
         names(instances, filter="labels.task >")
     assert googler.get(instances)["items"]["zones/us-east1-b"]["warning"]["code"]
+    few = googler.get(instances, filter="name:other-*", fields="items/*/instances(name,labels)")
+    [name] = names(instances, filter="name:other-*")
+    assert few["items"][f"zones/{other}"]["instances"] == [
+        {"name": name, "labels": {"task": "one"}}
+    ]
     found = googler.get(f"zones/{ZONE}/instances", maxResults=1)
     rest = googler.get(f"zones/{ZONE}/instances", pageToken=found["nextPageToken"])
     assert len(found["items"]) == len(rest["items"]) == 1

@@ -226,7 +226,7 @@ def test_an_account_has_a_policy_of_its_own(gcp: SimGCP, googler: User) -> None:
     email = googler.make_account()
     user = User(gcp.user(_TASK - {"iam.serviceAccounts.actAs"}))
     account: dict[str, Any] = {"serviceAccounts": [{"email": email, "scopes": [SCOPE]}]}
-    message = refused(400, "SERVICE_ACCOUNT_ACCESS_DENIED", user.make_template, **account)
+    message = refused(403, "forbidden", user.make_template, **account)
     assert email in message
     member = "serviceAccount:user-1@laptops.iam.gserviceaccount.com"
     binding = {"role": "roles/iam.serviceAccountUser", "members": [member]}

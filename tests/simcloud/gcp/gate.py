@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tests.simcloud.common import gate as common
 from tests.simcloud.common.faults import Fault
 from tests.simcloud.common.wire import Answer, Request
-from tests.simcloud.gcp import calls, oracle, rights, storage_rights
+from tests.simcloud.gcp import calls, masks, oracle, rights, storage_rights
 from tests.simcloud.gcp.accounts import CLOUD_PLATFORM, Token
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.compute import Compute
@@ -138,7 +138,7 @@ class Gate(common.Gate[Call]):
             return value
         assert call.method
         oracle.check_answer(call.method, value)
-        return answered(value)
+        return answered(masks.masked(value, call.asked("fields")))
 
     def _value(self, call: Call, request: Request) -> object:
         if call.xml:

@@ -82,7 +82,7 @@ def denied(call: Call, need: Need) -> GCPError:
             f"Ask a project owner to grant you the iam.serviceAccountUser role on the service "
             f"account"
         )
-        return GCPError("SERVICE_ACCOUNT_ACCESS_DENIED", message, 400)
+        return GCPError("forbidden", message, 403)
     if call.service == "compute":
         return GCPError("forbidden", f"Required '{permission}' permission for '{name}'", 403)
     if call.service == "storage":
