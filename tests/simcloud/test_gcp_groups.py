@@ -222,6 +222,7 @@ def test_an_operation_that_fails(gcp: SimGCP, googler: User) -> None:
 
 
 def test_the_time_of_an_instance_runs_out(gcp: SimGCP, googler: User) -> None:
+    gcp.timing.token = 10000.0
     scheduling = {
         "maxRunDuration": {"seconds": "3600"},
         "instanceTerminationAction": "DELETE",
@@ -233,7 +234,9 @@ def test_the_time_of_an_instance_runs_out(gcp: SimGCP, googler: User) -> None:
     assert first.status == "RUNNING"
     gcp.advance(2)
     gcp.wait(lambda: first.gone)
-    _running(gcp, 1)
+    until(lambda: not googler.members())
+    assert googler.group()["targetSize"] == 0
+    assert len(gcp.instances()) == 1
 
 
 def test_a_preempted_instance_may_be_deleted_at_once(gcp: SimGCP, googler: User) -> None:

@@ -129,6 +129,9 @@ def check_scheduling(given: Mapping[str, Any], with_gpus: bool, field: str) -> N
 def _check_durations(given: Mapping[str, Any], spot: bool, field: str) -> None:
     limit, at = given.get("maxRunDuration"), given.get("terminationTime")
     action = given.get("instanceTerminationAction")
+    if (limit or at) and spot and given.get("provisioningModel") != "SPOT":
+        message = "Preemptible instances of the former kind cannot have a limited run time."
+        raise invalid(f"{field}.maxRunDuration", limit or at, message)
     if limit is not None and at is not None:
         raise invalid(f"{field}.terminationTime", at, "Not together with maxRunDuration.")
     if limit is not None:

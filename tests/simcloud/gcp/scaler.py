@@ -91,13 +91,23 @@ class Scaler:
             due.append(instance.button_at - now)
         if instance.stops_at is not None:
             if instance.stops_at <= now:
-                self.end_by_itself(instance, self._project.timing.shutdown)
+                self._run_out(instance)
                 return []
             due.append(instance.stops_at - now)
         return due
 
+    def _run_out(self, instance: Instance) -> None:
+        """Its time is over. A group deletes it then, and does not replace it."""
+        for group in self.groups.values():
+            member = group.members.get(instance.name)
+            if member and member.instance is instance:
+                group.target = max(group.target - 1, 0)
+                self.remove(member)
+                return
+        self.end_by_itself(instance, self._project.timing.shutdown)
+
     def end_by_itself(self, instance: Instance, within: float) -> None:
-        """It is preempted, or its time is over: it stops, or is deleted if it says so."""
+        """It is preempted: it stops, or is deleted if it says so."""
         instance.button_at = instance.stops_at = None
         assert instance.life
         if instance.scheduling.get("instanceTerminationAction") == "DELETE":
