@@ -6,9 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import google.auth
 import google.auth.exceptions
 import httpx
 import pytest
+from google.auth.transport.requests import Request
 
 from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.gcp.project import PROJECT
@@ -282,3 +284,46 @@ def test_labels_and_metadata_of_an_instance(gcp: SimGCP, googler: User) -> None:
     googler.post(f"{path}/setMetadata", body)
     refused(412, "conditionNotMet", googler.post, f"{path}/setMetadata", body)
     assert gcp.instances()[0].attribute("more") == "yes"
+
+
+def test_a_job_of_a_ci_logs_in_without_a_key(gcp: SimGCP, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = gcp.federated(["compute.zones.list"])
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found: Any = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+    credentials, project = found
+    request = Request()
+    request.session.trust_env = False
+    credentials.refresh(request)
+    request.session.close()
+    assert project == PROJECT
+    assert _raw(gcp, _ZONES, credentials.token).status_code == 200
+    assert [call.name for call in gcp.calls] == [
+        "sts:token",
+        "iamcredentials:projects.serviceAccounts.generateAccessToken",
+        "compute:zones.list",
+    ]
+    assert gcp.calls[1].who.startswith("principal://")
+    assert gcp.inventory() == []
+
+
+def test_scopes_limit_what_a_token_is_good_for(gcp: SimGCP) -> None:
+    account = gcp.project.accounts.all["administrator@laptops.iam.gserviceaccount.com"]
+    storage = "https://www.googleapis.com/auth/devstorage.read_write"
+    token, _ = gcp.project.accounts.make_token(account, (storage,))
+    response = _raw(gcp, _ZONES, token)
+    assert response.status_code == 403
+    assert "insufficient authentication scopes" in response.text
+    path = f"storage.googleapis.com/storage/v1/b?project={PROJECT}"
+    assert _raw(gcp, path, token).status_code == 200
+
+
+def test_maintenance_preempts_spot_instances(gcp: SimGCP, googler: User) -> None:
+    googler.make_template(spot=True)
+    googler.make_group(1)
+    gcp.wait(lambda: [each for each in gcp.instances() if each.status == "RUNNING"])
+    [instance] = gcp.instances()
+    path = f"zones/{ZONE}/instances/{instance.name}"
+    googler.post(f"{path}/simulateMaintenanceEvent")
+    gcp.wait(lambda: instance.gone)
+    assert instance.preempted

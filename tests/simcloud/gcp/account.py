@@ -20,7 +20,7 @@ from tests.simcloud.common.life import Lives, Phase
 from tests.simcloud.common.server import Server
 from tests.simcloud.common.wire import CUT
 from tests.simcloud.gcp import boot, networks
-from tests.simcloud.gcp.calls import TOKENS, Call
+from tests.simcloud.gcp.calls import FEDERATION, TOKENS, Call
 from tests.simcloud.gcp.compute import Compute
 from tests.simcloud.gcp.gate import Gate
 from tests.simcloud.gcp.iam import IAM
@@ -130,6 +130,34 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
             self._inventory.tolerate(f"role {role}", f"binding {role} of {_member(name)}")
             return self._laptop(name, role, condition)
 
+    def federated(self, permissions: Iterable[str], name: str = "ci") -> dict[str, str]:
+        """The variables of a CI job that logs in with a token of its own provider.
+
+        It acts as a service account with these permissions, as keyless log-ins of CI do.
+        """
+        environment = self.user(permissions, name)
+        with self._changed:
+            account = self.project.accounts.all[f"{name}@{_LAPTOPS}"]
+            pool = self.project.accounts.federation
+            audience, subject, member = pool.add(name)
+            binding = {"role": "roles/iam.workloadIdentityUser", "members": [member]}
+            account.policy.write([binding], 1, 0.0)
+        token = self._folder / f"{name}.jwt"
+        token.write_text(subject)
+        credentials = "iamcredentials.googleapis.com/v1/projects/-/serviceAccounts"
+        settings = {
+            "type": "external_account",
+            "audience": audience,
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+            "token_url": f"{self.endpoint}/{FEDERATION}/v1/token",
+            "service_account_impersonation_url": (
+                f"{self.endpoint}/{credentials}/{account.email}:generateAccessToken"
+            ),
+            "credential_source": {"file": str(token)},
+        }
+        Path(environment["GOOGLE_APPLICATION_CREDENTIALS"]).write_text(json.dumps(settings))
+        return environment
+
     def token(self, environment: dict[str, str] | None = None) -> str:
         """An access token of a user, for requests by hand; of the administrator, unless said."""
         path = (environment or self._administrator)["GOOGLE_APPLICATION_CREDENTIALS"]
@@ -205,10 +233,7 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
             instance = self._known(instance_id)
             assert instance.spot, f"{instance.name} is no spot instance"
             if notice:
-                instance.preempted = True
-                told = instance.scheduling.get("preemptionNoticeDuration", {}).get("seconds", 0)
-                # Before the power button, if the instance asks for it; the clock may be put forward
-                instance.button_at = self._clock.now() + int(told)
+                instance.preempt(self._clock.now())
                 self._changed.notify_all()
                 return
             self._scaler.end_by_itself(instance, 0.0)

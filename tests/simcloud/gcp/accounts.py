@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.simcloud.common.clock import Clock
 from tests.simcloud.common.wire import Answer, Request
+from tests.simcloud.gcp.federation import Federation
 from tests.simcloud.gcp.policies import Policy
 from tests.simcloud.gcp.timing import Timing
 from tests.simcloud.gcp.wire import GCPError, answered
@@ -27,6 +28,11 @@ CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _LONGEST = 3600
 _SKEW = 300
+
+
+def member_of(who: str) -> str:
+    """As in a binding: a service account, or somebody of another identity provider."""
+    return who if who.startswith("principal:") else f"serviceAccount:{who}"
 
 
 @dataclass
@@ -45,7 +51,7 @@ class Account:
 
     @property
     def member(self) -> str:
-        return f"serviceAccount:{self.email}"
+        return member_of(self.email)
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,7 @@ class Accounts:
         self._clock = clock
         self._timing = timing
         self._tokens: dict[str, Token] = {}
+        self.federation = Federation(self)
         self.all: dict[str, Account] = {}
 
     def add(self, email: str, project: str, known_at: float = 0.0) -> Account:

@@ -18,6 +18,7 @@ from tests.simcloud.gcp.wire import GCPError
 
 STORAGE = "storage.googleapis.com"
 TOKENS = "oauth2.googleapis.com"
+FEDERATION = "sts.googleapis.com"
 
 # Of the XML API: method, whether there is an object, what in the query tells it apart
 _XML = (
@@ -76,6 +77,8 @@ def identify(request: Request) -> Call:
     query = parse_qs(request.query, keep_blank_values=True)
     if host == TOKENS and rest == "token":
         return Call("oauth2", "token")
+    if host == FEDERATION and rest == "v1/token":
+        return Call("sts", "token")
     method = discovery.find(host, request.method, f"/{rest}")
     if method:
         found = method.operation

@@ -56,8 +56,10 @@ class Compute:
             "instanceTemplates.delete": self._delete_template,
             "instanceTemplates.insert": self._insert_template,
             "instances.delete": self._delete_instance,
+            "instances.reset": self._reset,
             "instances.setLabels": self._set_labels,
             "instances.setMetadata": self._set_metadata,
+            "instances.simulateMaintenanceEvent": self._maintain,
             **GroupsAPI(project, store, scaler, operations).methods,
         }
         self._reads: Mapping[str, Callable[[Call], dict[str, Any]]] = {
@@ -342,6 +344,29 @@ class Compute:
         self._fleet.delete(instance)
         ready = lambda: instance.gone  # noqa: E731
         return self._begin(call, "delete", instance.path, instance.id, ready=ready)
+
+    def _reset(self, call: Call) -> dict[str, Any]:
+        """As if its power were cut for a moment."""
+        instance = self._running(call)
+        assert instance.life
+        instance.life.reset()
+        return self._begin(call, "reset", instance.path, instance.id)
+
+    def _maintain(self, call: Call) -> dict[str, Any]:
+        """A spot instance is preempted by this; others are moved, which they do not notice."""
+        instance = self._running(call)
+        if instance.spot:
+            instance.preempt(self._project.clock.now())
+        elif instance.scheduling["onHostMaintenance"] == "TERMINATE":
+            raise NotImplementedError("maintenance that ends instances is not known here")
+        return self._begin(call, "simulateMaintenanceEvent", instance.path, instance.id)
+
+    def _running(self, call: Call) -> Instance:
+        instance = self._found(call)
+        if instance.status != "RUNNING":
+            message = f"The resource '{instance.path}' is not ready"
+            raise GCPError("resourceNotReady", message, 400)
+        return instance
 
     def _set_labels(self, call: Call) -> dict[str, Any]:
         instance, body = self._found(call), call.body or {}

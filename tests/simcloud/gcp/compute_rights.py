@@ -75,9 +75,8 @@ def named(project: Project, path: str) -> Resource:
         return project.itself
     collection = path.rsplit("/", 2)[1]
     kind = _NAMED.get(collection, "")
-    if collection == "instanceGroupManagers" and project.groups_have_names:
-        kind = "InstanceGroupManager"
-    return Resource(path, f"compute.googleapis.com/{kind}" if kind else "")
+    by_name = collection == "instanceGroupManagers" and project.groups_have_names
+    return Resource(path, f"compute.googleapis.com/{kind}" if kind or by_name else "")
 
 
 def _network(call: Call, project: Project, store: Store, itself: Resource) -> Resource:

@@ -20,6 +20,7 @@ HOSTS = {
     "cloudresourcemanager.googleapis.com": ("cloudresourcemanager.v1", "cloudresourcemanager.v3"),
     "compute.googleapis.com": ("compute.v1",),
     "iam.googleapis.com": ("iam.v1",),
+    "iamcredentials.googleapis.com": ("iamcredentials.v1",),
     "serviceusage.googleapis.com": ("serviceusage.v1",),
     "storage.googleapis.com": ("storage.v1",),
 }

@@ -12,7 +12,7 @@ from tests.simcloud.common import gate as common
 from tests.simcloud.common.faults import Fault
 from tests.simcloud.common.wire import Answer, Request
 from tests.simcloud.gcp import calls, masks, oracle, rights, storage_rights
-from tests.simcloud.gcp.accounts import CLOUD_PLATFORM, Token
+from tests.simcloud.gcp.accounts import CLOUD_PLATFORM, Token, member_of
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.compute import Compute
 from tests.simcloud.gcp.iam import IAM
@@ -81,7 +81,7 @@ class Gate(common.Gate[Call]):
 
     def answer_call(self, call: Call, request: Request) -> Answer:
         with self._changed:
-            if call.service == "oauth2":
+            if call.service in ("oauth2", "sts"):
                 return self._exchange(call, request)
             token = self._project.accounts.caller(request)
             call.who = token.account.email
@@ -99,11 +99,15 @@ class Gate(common.Gate[Call]):
         fault = self.faults.strike(call)
         if fault:
             raise _raised(call, fault)
+        if call.service == "sts":
+            return self._project.accounts.federation.exchange(request)
         return self._project.accounts.exchange(request, self._token_uri())
 
     def _check(self, call: Call, token: Token) -> None:
         """In Google's order: scopes, whether the API is enabled, form, permissions."""
         allowed = set(call.method.spec.get("scopes", ())) if call.method else _STORAGE_SCOPES
+        if call.service == "iamcredentials":
+            allowed.add("https://www.googleapis.com/auth/iam")  # not in its document, and enough
         if not allowed & set(token.scopes):
             info = error_info("ACCESS_TOKEN_SCOPE_INSUFFICIENT", "googleapis.com")
             message = "Request had insufficient authentication scopes."
@@ -128,7 +132,7 @@ class Gate(common.Gate[Call]):
             value = self._value(call, request)
         except GCPError as error:
             if call.service == "storage" and error.status == 404 and "object" in call.places:
-                who = f"serviceAccount:{call.who}"
+                who = member_of(call.who)
                 policies = self._project.policies
                 hidden = storage_rights.hidden(call, who, policies, self._buckets)
                 if hidden and call.places["object"]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from tests.simcloud.gcp import policy_api
-from tests.simcloud.gcp.accounts import Account
+from tests.simcloud.gcp.accounts import Account, member_of
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.policies import Policy, Resource
 from tests.simcloud.gcp.project import NUMBER, PROJECT, SERVICES, Project
@@ -40,6 +41,7 @@ class IAM:
             "iam:projects.serviceAccounts.list": self._list,
             "iam:projects.serviceAccounts.setIamPolicy": self._set_account_policy,
             "iam:projects.serviceAccounts.testIamPermissions": self._test_on_account,
+            "iamcredentials:projects.serviceAccounts.generateAccessToken": self._impersonate,
             "serviceusage:services.enable": self._enable,
             "serviceusage:services.get": self._get_service,
         }
@@ -108,6 +110,15 @@ class IAM:
     def _test_on_account(self, call: Call) -> dict[str, Any]:
         account = self._found(call.places["resource"])
         return self._held(call, Resource(call.places["resource"], policies=(account.policy,)))
+
+    def _impersonate(self, call: Call) -> dict[str, Any]:
+        """A token of an account for somebody who may have it."""
+        body, account = call.body or {}, self._found(call.places["name"])
+        if not body.get("scope"):
+            raise _invalid("Request must have scopes.")
+        text, lasts = self._project.accounts.make_token(account, tuple(body["scope"]))
+        ends = self._project.clock.today() + timedelta(seconds=lasts)
+        return {"accessToken": text, "expireTime": ends.strftime("%Y-%m-%dT%H:%M:%SZ")}
 
     def _own(self) -> list[Account]:
         """Those that were made in the project, by their addresses."""
@@ -181,7 +192,7 @@ class IAM:
 
     def _held(self, call: Call, resource: Resource) -> dict[str, Any]:
         asked = (call.body or {}).get("permissions", [])
-        may, who = self._project.policies.may, f"serviceAccount:{call.who}"
+        may, who = self._project.policies.may, member_of(call.who)
         held = [each for each in asked if may(who, each, resource)]
         return {"permissions": held} if held else {}
 

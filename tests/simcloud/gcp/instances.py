@@ -90,6 +90,12 @@ class Instance:
                 return str(item["value"])
         return None
 
+    def preempt(self, now: float) -> None:
+        """Tell it that it goes; the power button follows, at once unless it asks for more time."""
+        self.preempted = True
+        told = self.scheduling.get("preemptionNoticeDuration", {}).get("seconds", 0)
+        self.button_at = now + int(told)
+
     # What its life asks and tells
 
     def spec(self, on_end: Callable[[RunningMachine], None]) -> MachineSpec:

@@ -25,7 +25,9 @@ class Resource:
     """What a permission is needed on."""
 
     name: str  # as conditions see it
-    type: str = ""  # empty: conditions do not see what it is, and its name neither
+    type: str = ""
+    """Empty: conditions do not see what it is, and its name neither. With nothing after the
+    service: conditions see its name alone."""
     policies: tuple[Policy, ...] = ()  # its own, beside the one of the project
     said: str = ""  # as errors put it, if that is not its name
     list_prefix: str = ""  # of a list of objects in a bucket
@@ -34,10 +36,10 @@ class Resource:
     def attributes(self) -> dict[str, str]:
         if not self.type:
             return {}
-        service = self.type.partition("/")[0]
+        service, _, kind = self.type.partition("/")
         return {
             "resource.name": self.name,
-            "resource.type": self.type,
+            "resource.type": self.type if kind else "",
             "resource.service": service,
             "storage.googleapis.com/objectListPrefix": self.list_prefix,
         }

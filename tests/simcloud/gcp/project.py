@@ -24,6 +24,7 @@ ROOT = "https://www.googleapis.com/compute/v1/"
 SERVICES = {
     "cloudresourcemanager": "Cloud Resource Manager API",
     "compute": "Compute Engine API",
+    "iamcredentials": "IAM Service Account Credentials API",
     "iam": "Identity and Access Management (IAM) API",
     "serviceusage": "Service Usage API",
     "storage": "Cloud Storage API",

@@ -39,6 +39,9 @@ _ON_ACCOUNTS = {
     "iam:projects.serviceAccounts.getIamPolicy": "iam.serviceAccounts.getIamPolicy",
     "iam:projects.serviceAccounts.setIamPolicy": "iam.serviceAccounts.setIamPolicy",
     "iam:projects.serviceAccounts.testIamPermissions": "",
+    "iamcredentials:projects.serviceAccounts.generateAccessToken": (
+        "iam.serviceAccounts.getAccessToken"
+    ),
 }
 
 

@@ -12,6 +12,10 @@ _PREDEFINED = {
     "roles/iam.serviceAccountUser": (
         "iam.serviceAccounts.actAs", "iam.serviceAccounts.get", "iam.serviceAccounts.list",
     ),
+    "roles/iam.workloadIdentityUser": (
+        "iam.serviceAccounts.get", "iam.serviceAccounts.getAccessToken",
+        "iam.serviceAccounts.getOpenIdToken", "iam.serviceAccounts.list",
+    ),
     "roles/owner": ("*",),
     "roles/storage.admin": ("storage.*",),
     "roles/storage.legacyBucketOwner": (

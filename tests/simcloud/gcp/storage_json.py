@@ -11,6 +11,7 @@ from urllib.parse import quote
 from tests.simcloud.common.clock import Clock
 from tests.simcloud.common.wire import Answer, Request
 from tests.simcloud.gcp import policy_api
+from tests.simcloud.gcp.accounts import member_of
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.project import NUMBER, PROJECT, Project
 from tests.simcloud.gcp.storage_model import (
@@ -138,7 +139,7 @@ class StorageJSON:
         return _of_bucket(bucket, policy_api.shown(bucket.policy, 3))
 
     def _test(self, call: Call, _: Request) -> dict[str, Any]:
-        who, resource = f"serviceAccount:{call.who}", whole(self._buckets, call.places["bucket"])
+        who, resource = member_of(call.who), whole(self._buckets, call.places["bucket"])
         self._buckets.get(call.places["bucket"])
         may = self._project.policies.may
         held = [each for each in call.query.get("permissions", []) if may(who, each, resource)]

@@ -86,7 +86,7 @@ def refusal(service: str, method: str, error: GCPError, in_xml: bool) -> Answer:
         inner = f"<Code>{code}</Code><Message>{escape(error.message)}</Message>"
         text = f"<?xml version='1.0' encoding='UTF-8'?><Error>{inner}</Error>"
         return Answer(error.status, text.encode(), {"Content-Type": XML})
-    if service == "oauth2":
+    if service in ("oauth2", "sts"):
         said = {"error": error.code, "error_description": error.message}
         return answered(said, error.status)
     return answered(error.body(service), error.status)
