@@ -273,3 +273,20 @@ def test_a_machine_that_powers_off_is_replaced(gcp: SimGCP, googler: User) -> No
     googler.delete(f"zones/{ZONE}/instances/{again.name}")
     [third] = _running(gcp)
     assert third.name == instance.name
+
+
+def test_the_shutdown_script_runs_in_an_ordered_shutdown(gcp: SimGCP, googler: User) -> None:
+    gcp.timing.notice = 20.0
+    items = [
+        {"key": "startup-script", "value": "#!/bin/sh\necho here\nexec sleep 1000\n"},
+        {"key": "shutdown-script", "value": "#!/bin/sh\necho last words > /dev/console\n"},
+    ]
+    googler.make_template(spot=True, metadata={"items": items})
+    googler.make_group(1)
+    [instance] = _running(gcp)
+    machine = _machine(instance)
+    until(lambda: "startup-script: here" in machine.console())
+    gcp.preempt(instance.id, notice=True)
+    until(lambda: instance.gone)
+    assert machine.end is End.POWERED_OFF
+    assert "last words" in machine.console()

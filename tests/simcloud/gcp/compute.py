@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.simcloud.gcp import catalogue, filters, networks, properties, rules
+from tests.simcloud.gcp import catalogue, filters, lists, networks, properties, rules
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.groups_api import GroupsAPI
 from tests.simcloud.gcp.instances import Fleet, Instance
+from tests.simcloud.gcp.offers import Offers
 from tests.simcloud.gcp.operations import Operations
 from tests.simcloud.gcp.project import NUMBER, PROJECT, Project, new_id, timestamp
-from tests.simcloud.gcp.quotas import GLOBAL, Quotas
+from tests.simcloud.gcp.quotas import Quotas
 from tests.simcloud.gcp.scaler import Scaler
 from tests.simcloud.gcp.store import Store, check_fingerprint, fingerprint, link, overall, path_of
 from tests.simcloud.gcp.wire import GCPError, not_found
@@ -48,7 +49,6 @@ class Compute:
         self._fleet = fleet
         self._scaler = scaler
         self._operations = operations
-        self._quotas = quotas
         self._changes: Mapping[str, Callable[[Call], dict[str, Any]]] = {
             "disks.delete": self._delete_disk,
             "firewalls.delete": self._delete_firewall,
@@ -63,19 +63,8 @@ class Compute:
             **GroupsAPI(project, store, scaler, operations).methods,
         }
         self._reads: Mapping[str, Callable[[Call], dict[str, Any]]] = {
-            "acceleratorTypes.get": self._accelerator,
-            "acceleratorTypes.list": self._accelerators,
-            "images.get": self._image,
-            "images.getFromFamily": self._family,
-            "images.list": self._images,
             "instances.getSerialPortOutput": self._serial,
-            "machineTypes.get": self._type,
-            "machineTypes.list": self._types,
-            "projects.get": self._get_project,
-            "regions.get": self._region,
-            "regions.list": self._regions,
-            "zones.get": self._zone,
-            "zones.list": self._zones,
+            **Offers(quotas).methods,
         }
 
     def answer(self, call: Call) -> dict[str, Any]:
@@ -121,11 +110,11 @@ class Compute:
             self._shown(path_of(each["selfLink"])) for each in self._store.of(parent, collection)
         ]
         kind = f"compute#{_STORED[collection]}List"
-        return self._paged(call, kind, records, f"{parent}/{collection}")
+        return lists.paged(call, kind, records, f"{parent}/{collection}")
 
     def _aggregatedlist(self, call: Call, collection: str) -> dict[str, Any]:
         records = [self._shown(path) for path, _ in self._store.everywhere(collection)]
-        found, more = filters.page(call, filters.selected(call.asked("filter"), records))
+        found, more = lists.page(call, filters.selected(call.asked("filter"), records))
         items: dict[str, Any] = {}
         for record in found:
             scope = "/".join(path_of(record["selfLink"]).split("/")[2:4])
@@ -151,96 +140,6 @@ class Compute:
         path: str = call.method.spec["path"].format(**call.places)
         return path.rpartition("/")[0]
 
-    @staticmethod
-    def _paged(call: Call, kind: str, records: list[dict[str, Any]], path: str) -> dict[str, Any]:
-        found, more = filters.page(call, filters.selected(call.asked("filter"), records))
-        answer: dict[str, Any] = {"kind": kind, "id": path, "selfLink": link(path), **more}
-        return {**answer, "items": found} if found else answer
-
-    # What Google offers
-
-    def _get_project(self, call: Call) -> dict[str, Any]:
-        return {
-            "kind": "compute#project",
-            "id": NUMBER,
-            "name": PROJECT,
-            "creationTimestamp": "2026-01-01T00:00:00.000-08:00",
-            "selfLink": link(f"projects/{PROJECT}"),
-            "commonInstanceMetadata": {"kind": "compute#metadata", "fingerprint": fingerprint([])},
-            "defaultServiceAccount": f"{NUMBER}-compute@developer.gserviceaccount.com",
-            "quotas": self._quotas.described(GLOBAL),
-        }
-
-    def _zone(self, call: Call) -> dict[str, Any]:
-        return catalogue.describe_zone(call.places["zone"])
-
-    def _zones(self, call: Call) -> dict[str, Any]:
-        zones = [catalogue.describe_zone(zone) for zone in catalogue.ZONES]
-        return self._paged(call, "compute#zoneList", zones, f"projects/{PROJECT}/zones")
-
-    def _region(self, call: Call) -> dict[str, Any]:
-        return self._describe_region(call.places["region"])
-
-    def _regions(self, call: Call) -> dict[str, Any]:
-        found = [self._describe_region(each) for each in catalogue.regions()]
-        return self._paged(call, "compute#regionList", found, f"projects/{PROJECT}/regions")
-
-    def _describe_region(self, name: str) -> dict[str, Any]:
-        path = f"projects/{PROJECT}/regions/{name}"
-        zones = [zone for zone in catalogue.ZONES if catalogue.region_of(zone) == name]
-        return {
-            "kind": "compute#region",
-            "id": str(1000 + catalogue.regions().index(name)),
-            "name": name,
-            "description": name,
-            "status": "UP",
-            "zones": [link(f"projects/{PROJECT}/zones/{zone}") for zone in zones],
-            "quotas": self._quotas.described(name),
-            "selfLink": link(path),
-        }
-
-    def _type(self, call: Call) -> dict[str, Any]:
-        zone, name = call.places["zone"], call.places["machineType"]
-        found = catalogue.shape(name, zone)
-        if found is None:
-            raise not_found(f"projects/{PROJECT}/zones/{zone}/machineTypes/{name}")
-        return catalogue.describe_shape(found, zone)
-
-    def _types(self, call: Call) -> dict[str, Any]:
-        zone = call.places["zone"]
-        found = []
-        for name in catalogue.names(zone):
-            shape = catalogue.shape(name, zone)
-            assert shape
-            found.append(catalogue.describe_shape(shape, zone))
-        path = f"projects/{PROJECT}/zones/{zone}/machineTypes"
-        return self._paged(call, "compute#machineTypeList", found, path)
-
-    def _accelerator(self, call: Call) -> dict[str, Any]:
-        zone, name = call.places["zone"], call.places["acceleratorType"]
-        if zone not in catalogue.ACCELERATORS.get(name, ()):
-            raise not_found(f"projects/{PROJECT}/zones/{zone}/acceleratorTypes/{name}")
-        return catalogue.describe_accelerator(name, zone)
-
-    def _accelerators(self, call: Call) -> dict[str, Any]:
-        zone = call.places["zone"]
-        names = [name for name, zones in catalogue.ACCELERATORS.items() if zone in zones]
-        found = [catalogue.describe_accelerator(name, zone) for name in names]
-        path = f"projects/{PROJECT}/zones/{zone}/acceleratorTypes"
-        return self._paged(call, "compute#acceleratorTypeList", found, path)
-
-    def _image(self, call: Call) -> dict[str, Any]:
-        return _image(f"projects/{call.places['project']}/global/images/{call.places['image']}")
-
-    def _family(self, call: Call) -> dict[str, Any]:
-        project, family = call.places["project"], call.places["family"]
-        return _image(f"projects/{project}/global/images/family/{family}")
-
-    def _images(self, call: Call) -> dict[str, Any]:
-        project = call.places["project"]
-        path = f"projects/{project}/global/images"
-        return self._paged(call, "compute#imageList", catalogue.images(project), path)
-
     # Operations
 
     def _operation(self, call: Call, verb: str) -> dict[str, Any]:
@@ -251,7 +150,7 @@ class Compute:
                 for path, each in self._operations.all.items()
                 if path.startswith(f"{parent}/operations/")
             ]
-            return self._paged(call, "compute#operationList", found, f"{parent}/operations")
+            return lists.paged(call, "compute#operationList", found, f"{parent}/operations")
         if verb not in ("get", "wait"):
             raise NotImplementedError(f"{call.name} is not known here")
         assert call.method
@@ -403,13 +302,6 @@ class Compute:
             "start": str(start),
             "next": str(len(text)),
         }
-
-
-def _image(path: str) -> dict[str, Any]:
-    found = catalogue.image(path)
-    if found is None:
-        raise not_found(path)
-    return found
 
 
 def _in_use(kind: str, path: str, by: str) -> GCPError:

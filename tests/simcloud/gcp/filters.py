@@ -1,21 +1,18 @@
-"""Lists of Compute Engine: filters and pages.
+"""Filters of lists of Compute Engine.
 
-Filters are comparisons with `=`, `!=`, `:`, `eq` and `ne`, joined by AND, OR or parentheses beside
+They are comparisons with `=`, `!=`, `:`, `eq` and `ne`, joined by AND, OR or parentheses beside
 each other. Others are refused.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable
 from typing import Any
 
-from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.wire import GCPError
 
 _TOKEN = re.compile(r'\s*(\(|\)|!=|=|:|"(?:[^"\\]|\\.)*"|[^\s()=:!"]+)')
-_MOST = 500
 Test = Callable[[dict[str, Any]], bool]
 
 
@@ -25,21 +22,6 @@ def selected(text: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return records
     test = _Parser(_TOKEN.findall(text), text).parsed()
     return [record for record in records if test(record)]
-
-
-def page(call: Call, found: list[Any]) -> tuple[list[Any], dict[str, str]]:
-    """One page, and what the answer says of the next."""
-    if call.asked("orderBy") not in ("", "name", "creationTimestamp desc"):
-        message = f"Invalid value for field 'orderBy': '{call.asked('orderBy')}'."
-        raise GCPError("invalid", message, 400)
-    size = call.asked_number("maxResults", _MOST)
-    if not 0 <= size <= _MOST:
-        message = f"Invalid value for field 'maxResults': '{size}'. Values must be from 0 to 500."
-        raise GCPError("invalid", message, 400)
-    start = int(base64.b64decode(call.asked("pageToken")).decode() or 0)
-    end = start + size
-    more = {"nextPageToken": base64.b64encode(str(end).encode()).decode()}
-    return found[start:end], more if end < len(found) else {}
 
 
 class _Parser:

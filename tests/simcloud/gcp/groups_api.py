@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.simcloud.gcp import filters, rules
+from tests.simcloud.gcp import filters, lists, rules
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.groups import Group
 from tests.simcloud.gcp.operations import Operation, Operations
@@ -147,7 +147,7 @@ class GroupsAPI:
         return {"managedInstances": found} if found else {}
 
     def _errors(self, call: Call) -> dict[str, Any]:
-        found, more = filters.page(call, self._found(call).errors)
+        found, more = lists.page(call, self._found(call).errors)
         return {"items": found, **more} if found else {}
 
     def _found(self, call: Call) -> Group:
