@@ -128,6 +128,54 @@ def test_quotas(gcp: SimGCP, googler: User) -> None:
     _running(gcp, 2)
 
 
+def test_how_many_there_can_be(gcp: SimGCP, googler: User) -> None:
+    gcp.quota("global", "INSTANCE_TEMPLATES", 1)
+    gcp.quota("us-west1", "INSTANCE_GROUP_MANAGERS", 1)
+    googler.make_template()
+    message = refused(403, "quotaExceeded", googler.make_template, name="other")
+    assert message == "Quota 'INSTANCE_TEMPLATES' exceeded.  Limit: 1.0 globally."
+    googler.make_group()
+    message = refused(403, "quotaExceeded", googler.make_group, name="other")
+    assert "Limit: 1.0 in region us-west1" in message
+
+
+def test_a_disk_that_is_kept_is_in_the_way(gcp: SimGCP, googler: User) -> None:
+    given = properties(spot=True)
+    given["disks"][0]["autoDelete"] = False
+    googler.make_template(**given)
+    googler.make_group(1)
+    [first] = _running(gcp, 1)
+    gcp.preempt(first.id, notice=False)
+    until(lambda: bool(googler.errors()))
+    assert googler.errors()[0]["error"]["code"] == "RESOURCE_ALREADY_EXISTS"
+    googler.resize(0)
+    until(lambda: not googler.members())
+    assert f"disk {first.name} in {ZONE}" in gcp.inventory()
+    googler.delete(f"zones/{ZONE}/disks/{first.name}")
+    googler.remove_all()
+    assert gcp.inventory() == []
+
+
+def test_gpus(gcp: SimGCP, googler: User) -> None:
+    gpu = {"acceleratorType": "nvidia-tesla-t4", "acceleratorCount": 1}
+    given = {
+        "machineType": "n1-standard-4",
+        "guestAccelerators": [gpu],
+        "scheduling": {"onHostMaintenance": "TERMINATE"},
+    }
+    googler.make_template(**given)  # type: ignore[arg-type]
+    gcp.quota("global", "GPUS_ALL_REGIONS", 0)
+    googler.make_group(1)
+    until(lambda: bool(googler.errors()))
+    assert "GPUS_ALL_REGIONS" in googler.errors()[0]["error"]["message"]
+    gcp.quota("global", "GPUS_ALL_REGIONS", 1)
+    [instance] = _running(gcp, 1)
+    [shown] = googler.get(f"zones/{ZONE}/instances/{instance.name}")["guestAccelerators"]
+    assert shown["acceleratorType"].endswith(f"/zones/{ZONE}/acceleratorTypes/nvidia-tesla-t4")
+    wrong = {"machineType": "g2-standard-4", "name": "built-in"}
+    assert "live migration" in refused(400, "invalid", googler.make_template, **wrong)
+
+
 @pytest.mark.parametrize("why", list(Refusal))
 def test_refusals(gcp: SimGCP, googler: User, why: Refusal) -> None:
     gcp.refuse(why, times=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -53,6 +54,17 @@ def test_creating_and_updating(bucket: GCSStore) -> None:
     obstore.delete(bucket, "a/b c")
     with pytest.raises(FileNotFoundError):
         obstore.head(bucket, "a/b c")
+
+
+def test_one_of_many_creates(bucket: GCSStore) -> None:
+    def create(number: int) -> bool:
+        with suppress(AlreadyExistsError):
+            obstore.put(bucket, "x", str(number).encode(), mode="create")
+            return True
+        return False
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(create, range(16))) == 1
 
 
 def test_ranges(bucket: GCSStore) -> None:

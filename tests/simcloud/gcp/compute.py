@@ -15,7 +15,7 @@ from tests.simcloud.gcp.instances import Fleet, Instance
 from tests.simcloud.gcp.offers import Offers
 from tests.simcloud.gcp.operations import Operations
 from tests.simcloud.gcp.project import NUMBER, PROJECT, Project, new_id, timestamp
-from tests.simcloud.gcp.quotas import Quotas
+from tests.simcloud.gcp.quotas import GLOBAL, Quotas
 from tests.simcloud.gcp.scaler import Scaler
 from tests.simcloud.gcp.store import Store, check_fingerprint, fingerprint, link, overall, path_of
 from tests.simcloud.gcp.wire import GCPError, not_found
@@ -49,6 +49,7 @@ class Compute:
         self._fleet = fleet
         self._scaler = scaler
         self._operations = operations
+        self._quotas = quotas
         self._changes: Mapping[str, Callable[[Call], dict[str, Any]]] = {
             "disks.delete": self._delete_disk,
             "firewalls.delete": self._delete_firewall,
@@ -60,7 +61,7 @@ class Compute:
             "instances.setLabels": self._set_labels,
             "instances.setMetadata": self._set_metadata,
             "instances.simulateMaintenanceEvent": self._maintain,
-            **GroupsAPI(project, store, scaler, operations).methods,
+            **GroupsAPI(project, store, scaler, operations, quotas).methods,
         }
         self._reads: Mapping[str, Callable[[Call], dict[str, Any]]] = {
             "instances.getSerialPortOutput": self._serial,
@@ -203,6 +204,7 @@ class Compute:
 
     def _make(self, call: Call, collection: str, body: dict[str, Any]) -> dict[str, Any]:
         path = overall(collection, body["name"])
+        self._quotas.check_count(collection, GLOBAL)
         self._store.reserve(path)
         record = {
             "kind": f"compute#{_STORED[collection]}",

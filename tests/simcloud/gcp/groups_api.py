@@ -10,9 +10,11 @@ from typing import Any
 
 from tests.simcloud.gcp import filters, lists, rules
 from tests.simcloud.gcp.calls import Call
+from tests.simcloud.gcp.catalogue import region_of
 from tests.simcloud.gcp.groups import Group
 from tests.simcloud.gcp.operations import Operation, Operations
 from tests.simcloud.gcp.project import PROJECT, Project, new_id, timestamp
+from tests.simcloud.gcp.quotas import Quotas
 from tests.simcloud.gcp.scaler import Scaler
 from tests.simcloud.gcp.store import Store, fingerprint, link, path_of, zonal
 from tests.simcloud.gcp.wire import GCPError, invalid
@@ -29,12 +31,18 @@ class GroupsAPI:
     """All methods that are known; each is called with the lock held."""
 
     def __init__(
-        self, project: Project, store: Store, scaler: Scaler, operations: Operations
+        self,
+        project: Project,
+        store: Store,
+        scaler: Scaler,
+        operations: Operations,
+        quotas: Quotas,
     ) -> None:
         self._project = project
         self._store = store
         self._scaler = scaler
         self._operations = operations
+        self._quotas = quotas
         self.methods: Mapping[str, Callable[[Call], dict[str, Any]]] = {
             "instanceGroupManagers.delete": self._delete,
             "instanceGroupManagers.deleteInstances": self._delete_instances,
@@ -58,6 +66,7 @@ class GroupsAPI:
         self._store.used(path_of(template), "resource.instanceTemplate")
         name = body["name"]
         path = zonal(zone, "instanceGroupManagers", name)
+        self._quotas.check_count("instanceGroupManagers", region_of(zone))
         self._store.reserve(path)
         record = {
             "kind": "compute#instanceGroupManager",

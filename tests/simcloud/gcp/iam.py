@@ -142,7 +142,14 @@ class IAM:
         name = f"projects/{PROJECT}/roles/{role_id}"
         if not _ROLE_ID.fullmatch(role_id):
             raise _invalid("The role ID must be 3 to 64 letters, digits, underscores and periods.")
-        if name in self._project.roles.custom:
+        known = self._project.roles.custom.get(name)
+        if known and known.deleted:
+            message = (
+                f"You can't create a role with role_id ({role_id}) where there is an existing role "
+                f"with that role_id in a deleted state."
+            )
+            raise GCPError("FAILED_PRECONDITION", message, 400, rpc="FAILED_PRECONDITION")
+        if known:
             message = f"A role named {role_id} in projects/{PROJECT} already exists."
             raise GCPError("ALREADY_EXISTS", message, 409)
         role = Custom(name, set(given.get("includedPermissions", [])), given.get("title", ""))

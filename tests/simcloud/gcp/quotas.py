@@ -9,11 +9,13 @@ from tests.simcloud.gcp import catalogue
 from tests.simcloud.gcp.catalogue import region_of
 from tests.simcloud.gcp.market import LaunchRefusedError, quota_exceeded
 from tests.simcloud.gcp.store import Store
+from tests.simcloud.gcp.wire import GCPError
 
 _DEFAULTS = {
     "CPUS": 2000.0,
     "PREEMPTIBLE_CPUS": 2000.0,
     "INSTANCES": 6000.0,
+    "INSTANCE_GROUP_MANAGERS": 500.0,
     "DISKS_TOTAL_GB": 250000.0,
     "IN_USE_ADDRESSES": 2300.0,
     "NVIDIA_L4_GPUS": 64.0,
@@ -25,7 +27,12 @@ _DEFAULTS = {
     "PREEMPTIBLE_NVIDIA_V100_GPUS": 64.0,
     "PREEMPTIBLE_NVIDIA_A100_GPUS": 64.0,
 }
-_GLOBAL = {"GPUS_ALL_REGIONS": 64.0, "NETWORKS": 5.0, "FIREWALLS": 100.0}
+_GLOBAL = {"GPUS_ALL_REGIONS": 64.0, "FIREWALLS": 200.0, "INSTANCE_TEMPLATES": 300.0}
+_COUNTED = {
+    "firewalls": "FIREWALLS",
+    "instanceGroupManagers": "INSTANCE_GROUP_MANAGERS",
+    "instanceTemplates": "INSTANCE_TEMPLATES",
+}
 GLOBAL = "global"
 
 
@@ -59,12 +66,25 @@ class Quotas:
                 if used.get(metric, 0.0) + more > limit:
                     raise LaunchRefusedError(quota_exceeded(metric, limit, place))
 
+    def check_count(self, collection: str, place: str) -> None:
+        """Refuse another firewall rule, template or group beyond the limit."""
+        metric = _COUNTED[collection]
+        limit = self._limit(place, metric)
+        if self._used(place).get(metric, 0.0) + 1 > limit:
+            message = quota_exceeded(metric, limit, place).message
+            raise GCPError("quotaExceeded", message, 403)
+
     def _limit(self, place: str, metric: str) -> float:
         known = _GLOBAL if place == GLOBAL else _DEFAULTS
         return self._limits.get((place, metric), known[metric])
 
     def _used(self, place: str) -> dict[str, float]:
         used: dict[str, float] = {}
+        for collection, metric in _COUNTED.items():
+            for path, _ in self._store.everywhere(collection):
+                scope = path.split("/")[3]
+                if place == (GLOBAL if "/global/" in path else region_of(scope)):
+                    used[metric] = used.get(metric, 0.0) + 1
         for path, record in self._store.everywhere("instances"):
             zone = path.split("/")[3]
             if place in (GLOBAL, region_of(zone)) and record["status"] != "TERMINATED":

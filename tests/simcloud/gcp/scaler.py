@@ -180,6 +180,7 @@ class Scaler:
         given = self._store.get(path_of(group.template))["properties"]
         try:
             self._check_agent(group, member)
+            self._check_disk(group, member)
             properties.check_in_zone(given, group.zone, self._store, self._project)
             scheduling = given.get("scheduling", {})
             spot = scheduling.get("provisioningModel") == "SPOT" or bool(
@@ -193,6 +194,13 @@ class Scaler:
             return
         by = f"projects/{NUMBER}/zones/{group.zone}/instanceGroupManagers/{group.name}"
         member.instance = self._fleet.create(group.zone, member.name, given, group.name, by)
+
+    def _check_disk(self, group: Group, member: Member) -> None:
+        """A boot disk has the name of its instance, and one that is kept is in the way."""
+        path = zonal(group.zone, "disks", member.name)
+        if self._store.has(path):
+            message = f"The resource '{path}' already exists"
+            raise LaunchRefusedError(Failure("RESOURCE_ALREADY_EXISTS", message, 409))
 
     def _check_agent(self, group: Group, member: Member) -> None:
         """Groups act by an account of Google's, whose role a careless policy takes away."""
