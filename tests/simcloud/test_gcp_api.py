@@ -13,7 +13,7 @@ import pytest
 from google.auth.transport.requests import Request
 
 from tests.simcloud.gcp.account import SimGCP
-from tests.simcloud.gcp.project import PROJECT
+from tests.simcloud.gcp.project import NUMBER, PROJECT
 from tests.simcloud.gcp_user import ZONE, GoogleError, User, properties, refused
 
 
@@ -172,6 +172,8 @@ def test_firewalls(gcp: SimGCP, googler: User) -> None:
 
 def test_what_google_offers(googler: User) -> None:
     assert googler.get(f"zones/{ZONE}")["status"] == "UP"
+    by_number = googler.call("GET", "compute", f"compute/v1/projects/{NUMBER}/zones/{ZONE}")
+    assert by_number["name"] == ZONE
     assert refused(400, "invalid", googler.get, "zones/us-west9-z").endswith("Unknown zone.")
     kind = f"zones/{ZONE}/machineTypes"
     assert googler.get(f"{kind}/e2-custom-8-32768")["guestCpus"] == 8

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import obstore
@@ -30,6 +33,7 @@ zone=$(basename "$(meta instance/zone)")
 token=$(meta instance/service-accounts/default/token | sed 's/.*access_token": "//; s/".*//')
 call() {{ curl -sSf -H "Authorization: Bearer $token" "$@"; }}
 """
+_WHEELS = Path(sys.prefix) / "wheels"
 _GROUP = f"projects/{PROJECT}/zones/{ZONE}/instanceGroupManagers/a-group"
 
 
@@ -290,3 +294,34 @@ def test_the_shutdown_script_runs_in_an_ordered_shutdown(gcp: SimGCP, googler: U
     until(lambda: instance.gone)
     assert machine.end is End.POWERED_OFF
     assert "last words" in machine.console()
+
+
+def test_object_store_logs_in_by_itself_in_a_machine(gcp: SimGCP, googler: User) -> None:
+    googler.make_bucket()
+    googler.make_template("#!/bin/sh\nexec sleep 1000\n", **_account(googler))
+    googler.make_group(1)
+    [instance] = _running(gcp)
+    machine = _machine(instance)
+    tag = machine.run("python3", "-c", "import sys; print(*sys.version_info[:2], sep='')").stdout
+    found = [*_WHEELS.glob(f"*-{tag.strip()}/obstore-*.whl")]
+    if not found:
+        pytest.skip("no wheel of obstore for the Python of machines: run `make test` once")
+    unpack = (
+        "base64 -d > /tmp/wheel && mkdir /opt/x && cd /opt/x && python3 -m zipfile -e /tmp/wheel ."
+    )
+    machine.run("sh", "-c", unpack, input=base64.b64encode(found[0].read_bytes()).decode())
+    program = f"""\
+import sys
+
+sys.path.insert(0, "/opt/x")
+import obstore
+
+store = obstore.store.GCSStore(
+    "a-bucket",
+    config={{"base_url": "{gcp.endpoint}/storage.googleapis.com"}},
+    client_options={{"allow_http": True}},
+)
+obstore.put(store, "from", b"a machine")
+"""
+    machine.run("python3", "-", input=program)
+    assert _content(googler, "from") == "a machine"

@@ -14,11 +14,11 @@ from tests.simcloud.gcp.groups_api import GroupsAPI
 from tests.simcloud.gcp.instances import Fleet, Instance
 from tests.simcloud.gcp.offers import Offers
 from tests.simcloud.gcp.operations import Operations
-from tests.simcloud.gcp.project import NUMBER, PROJECT, Project, new_id, timestamp
+from tests.simcloud.gcp.project import PROJECT, Project, new_id, timestamp
 from tests.simcloud.gcp.quotas import GLOBAL, Quotas
 from tests.simcloud.gcp.scaler import Scaler
 from tests.simcloud.gcp.store import Store, check_fingerprint, fingerprint, link, overall, path_of
-from tests.simcloud.gcp.wire import GCPError, not_found
+from tests.simcloud.gcp.wire import GCPError, invalid, not_found
 
 _STORED = {
     "disks": "disk",
@@ -78,26 +78,18 @@ class Compute:
             return again.described() if again else self._changes[call.operation](call)
         if call.operation in self._reads:
             return self._reads[call.operation](call)
-        if collection in _STORED and verb in ("get", "list", "aggregatedList"):
-            return getattr(self, f"_{verb.lower()}")(call, collection)  # type: ignore[no-any-return]
+        looks = {"get": self._get, "list": self._list, "aggregatedList": self._list_everywhere}
+        if collection in _STORED and verb in looks:
+            return looks[verb](call, collection)
         raise NotImplementedError(f"{call.name} is not known here")
 
     def _check_place(self, call: Call, collection: str) -> None:
         project, places = call.places["project"], call.places
-        if project not in (PROJECT, NUMBER) and collection != "images":
+        if project != PROJECT and collection != "images":
             raise not_found(f"projects/{project}")
-        if "zone" in places and places["zone"] not in catalogue.ZONES:
-            raise GCPError(
-                "invalid",
-                f"Invalid value for field 'zone': '{places['zone']}'. Unknown zone.",
-                400,
-            )
-        if "region" in places and places["region"] not in catalogue.regions():
-            raise GCPError(
-                "invalid",
-                f"Invalid value for field 'region': '{places['region']}'. Unknown region.",
-                400,
-            )
+        for kind, known in (("zone", catalogue.ZONES), ("region", catalogue.regions())):
+            if kind in places and places[kind] not in known:
+                raise invalid(kind, places[kind], f"Unknown {kind}.")
 
     # Reading what is stored
 
@@ -113,7 +105,7 @@ class Compute:
         kind = f"compute#{_STORED[collection]}List"
         return lists.paged(call, kind, records, f"{parent}/{collection}")
 
-    def _aggregatedlist(self, call: Call, collection: str) -> dict[str, Any]:
+    def _list_everywhere(self, call: Call, collection: str) -> dict[str, Any]:
         records = [self._shown(path) for path, _ in self._store.everywhere(collection)]
         found, more = lists.page(call, filters.selected(call.asked("filter"), records))
         items: dict[str, Any] = {}

@@ -61,6 +61,8 @@ class Gate(common.Gate[Call]):
 
     def identify(self, request: Request) -> Call:
         call = calls.identify(request)
+        if call.places.get("project") == NUMBER:
+            call.places["project"] = PROJECT
         if call.operation == "objects.copy":
             call.query["copy-source"] = [request.headers["x-goog-copy-source"]]
         return call

@@ -8,10 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.simcloud.gcp.project import PROJECT, ROOT
+from tests.simcloud.gcp.project import NUMBER, PROJECT, ROOT
 from tests.simcloud.gcp.wire import GCPError, invalid, not_found
 
 Record = dict[str, Any]
@@ -93,7 +94,7 @@ def path_of(url: str, parent: str = f"projects/{PROJECT}") -> str:
         url = url.removeprefix(root)
     if url.startswith(("zones/", "regions/", "global/")):
         return f"{parent}/{url}"
-    return url
+    return re.sub(rf"^projects/{NUMBER}/", f"projects/{PROJECT}/", url)
 
 
 def fingerprint(value: Any) -> str:
