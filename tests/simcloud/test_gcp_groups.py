@@ -322,6 +322,9 @@ def test_another_network(gcp: SimGCP, googler: User) -> None:
     assert "accessConfigs" not in shown
     googler.remove_all()
     assert gcp.inventory() == []
+    gcp.remove_default_network()
+    refused(404, "notFound", googler.make_template)
+    refused(404, "notFound", googler.get, "global/networks/default")
 
 
 def test_groups_and_instances_are_listed_everywhere(gcp: SimGCP, googler: User) -> None:

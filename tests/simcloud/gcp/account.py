@@ -220,6 +220,13 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
             for region, subnet in subnets.items():
                 self._inventory.tolerate(f"subnetwork {subnet} in {region}")
 
+    def remove_default_network(self) -> None:
+        """Have a project without it, as many organizations do."""
+        with self._changed:
+            for collection in ("firewalls", "networks", "subnetworks"):
+                for path, _ in list(self._store.everywhere(collection)):
+                    self._store.remove(path)
+
     # What happens to instances
 
     def instances(self) -> list[Instance]:

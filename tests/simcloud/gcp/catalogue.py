@@ -5,6 +5,7 @@ What is made of it does not belong here.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from dataclasses import dataclass
@@ -137,6 +138,7 @@ def names(zone: str) -> list[str]:
     return sorted(name for name in _shapes() if shape(name, zone))
 
 
+@functools.cache
 def _shapes() -> dict[str, Shape]:
     found = {name: Shape(name, *rest) for name, rest in _OTHERS.items()}
     found |= {name: Shape(name, *rest) for name, rest in _WITH_GPUS.items()}

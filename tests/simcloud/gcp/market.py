@@ -20,6 +20,7 @@ class Refusal(enum.Enum):
     GPU_QUOTA = "QUOTA_EXCEEDED GPUS_ALL_REGIONS"
     UNSUPPORTED = "UNSUPPORTED_OPERATION"
     INTERNAL = "INTERNAL_ERROR"
+    POLICY = "CONDITION_NOT_MET"
 
 
 class LaunchRefusedError(Exception):
@@ -111,6 +112,12 @@ _FAILURES: dict[Refusal, Callable[[Wanted], Failure]] = {
     Refusal.UNSUPPORTED: lambda wanted: Failure(
         "UNSUPPORTED_OPERATION",
         f"The machine type {wanted.type} is not supported in zone {wanted.zone}.",
+    ),
+    Refusal.POLICY: lambda wanted: Failure(
+        "CONDITION_NOT_MET",
+        f"Constraint constraints/compute.vmExternalIpAccess violated for project {PROJECT}. Add "
+        f"the instance to the constraint to use an external IP with it.",
+        412,
     ),
     Refusal.INTERNAL: lambda wanted: Failure(
         "INTERNAL_ERROR", "Internal error. Please try again or contact Google Support.", 500
