@@ -88,7 +88,10 @@ def test_policies_learn_of_a_new_account_after_a_while(gcp: SimGCP, googler: Use
     bind = ("roles/storage.objectViewer", f"serviceAccount:{email}")
     message = refused(400, "INVALID_ARGUMENT", googler.bind, *bind)
     assert message == f"Service account {email} does not exist."
+    account: Any = {"serviceAccounts": [{"email": email, "scopes": [SCOPE]}]}
+    assert "was not found" in refused(400, "invalid", googler.make_template, **account)
     gcp.advance(60)
+    googler.make_template(**account)
     googler.bind(*bind)
 
 

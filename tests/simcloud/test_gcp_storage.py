@@ -142,6 +142,10 @@ def test_buckets(gcp: SimGCP, googler: User) -> None:
     assert (patched["labels"], patched["metageneration"]) == ({"more": "yes"}, "2")
     bad = {"labels": {"Task": "one"}}
     refused(400, "invalid", googler.call, "PATCH", "storage", f"{_B}/a-bucket", bad)
+    stranger = User(gcp.user([]))
+    refused(404, "notFound", stranger.call, "GET", "storage", f"{_B}/nobodys")
+    refused(403, "forbidden", stranger.call, "GET", "storage", f"{_B}/a-bucket")
+    stranger.close()
     found = googler.call("GET", "storage", _B, project=PROJECT, prefix="a-")
     assert [each["name"] for each in found["items"]] == ["a-bucket"]
     obstore.put(googler.store(), "x", b"")

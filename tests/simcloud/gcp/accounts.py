@@ -85,6 +85,11 @@ class Accounts:
                 return account
         return None
 
+    def knows(self, email: str) -> bool:
+        """Whether other services have heard of it."""
+        account = self.all.get(email)
+        return account is not None and account.known_at <= self._clock.now()
+
     def make_key(self, account: Account, token_uri: str) -> dict[str, str]:
         """A new key, as the file that its holder gets."""
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -111,8 +111,7 @@ def _check_member(project: Project, member: str) -> None:
     kind, _, email = member.partition(":")
     if kind != "serviceAccount":
         return
-    account = project.accounts.all.get(email)
-    if account is None or account.known_at > project.clock.now():
+    if not project.accounts.knows(email):
         raise _invalid(f"Service account {email} does not exist.")
 
 

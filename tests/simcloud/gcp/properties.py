@@ -44,7 +44,7 @@ def check(given: Mapping[str, Any], project: Project, store: Store) -> None:
             raise invalid(f"{_FIELD}.serviceAccounts[0].email", "", "It must be specified.")
         if not account.get("scopes"):
             raise invalid(f"{_FIELD}.serviceAccounts[0].scopes", "", "They must be specified.")
-        if account["email"] not in project.accounts.all:
+        if not project.accounts.knows(account["email"]):
             message = f"The resource '{account['email']}' of type 'serviceAccount' was not found."
             raise GCPError("invalid", message, 400)
 
@@ -75,7 +75,7 @@ def check_in_zone(given: Mapping[str, Any], zone: str, store: Store, project: Pr
             f"type, {shape.architecture}.",
         )
     for account in given.get("serviceAccounts", []):
-        if account["email"] not in project.accounts.all:
+        if not project.accounts.knows(account["email"]):
             message = f"The service account '{account['email']}' was not found."
             raise _refused("RESOURCE_NOT_FOUND", message)
 

@@ -45,6 +45,8 @@ def needed(call: Call, project: Project, buckets: Buckets) -> Needs:
     operation, places = call.operation, call.places
     if operation in _ON_PROJECT:
         yield _ON_PROJECT[operation], project.itself
+    elif places["bucket"] not in buckets.all and places["bucket"] not in buckets.foreign:
+        return  # everybody may know that there is none
     elif operation in _ON_BUCKETS:
         prefix = call.asked("prefix") if operation == "objects.list" else ""
         yield _ON_BUCKETS[operation], whole(buckets, places["bucket"], prefix)
