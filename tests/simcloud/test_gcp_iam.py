@@ -141,6 +141,51 @@ def test_versions_of_policies(googler: User) -> None:
     assert googler.call("POST", "cloudresourcemanager", v3, body) == policy
 
 
+def test_roles_of_the_project(gcp: SimGCP, googler: User) -> None:
+    path = f"v1/projects/{PROJECT}/roles"
+    role = {"title": "A role", "includedPermissions": ["compute.zones.list"]}
+    make = ("POST", "iam", path, {"roleId": "aRole", "role": role})
+    googler.call(*make)
+    refused(409, "ALREADY_EXISTS", googler.call, *make)
+    user = User(gcp.user([]))
+    member = "serviceAccount:user-1@laptops.iam.gserviceaccount.com"
+    googler.bind(f"projects/{PROJECT}/roles/aRole", member)
+    user.get("zones")
+    change = {"includedPermissions": ["compute.zones.get"]}
+    googler.call("PATCH", "iam", f"{path}/aRole", change, updateMask="includedPermissions")
+    refused(403, "forbidden", user.get, "zones")
+    user.get(f"zones/{ZONE}")
+    googler.call("DELETE", "iam", f"{path}/aRole")
+    refused(403, "forbidden", user.get, f"zones/{ZONE}")
+    assert "deleted state" in refused(400, "FAILED_PRECONDITION", googler.call, *make)
+    googler.call("POST", "iam", f"{path}/aRole:undelete", {})
+    user.get(f"zones/{ZONE}")
+    assert googler.call("GET", "iam", f"{path}/aRole")["title"] == "A role"
+    user.close()
+
+
+def test_a_predefined_role_is_narrow_with_a_name(gcp: SimGCP, googler: User) -> None:
+    """Such a condition is true of one thing alone, whatever the role has."""
+    googler.make_template()
+    googler.make_group(1)
+    gcp.wait(lambda: gcp.instances())
+    user = User(gcp.user([]))
+    path = f"projects/{PROJECT}/zones/{ZONE}/instanceGroupManagers/a-group"
+    member = "serviceAccount:user-1@laptops.iam.gserviceaccount.com"
+    googler.bind("roles/compute.instanceAdmin.v1", member, f"resource.name == '{path}'")
+    assert user.group()["name"] == "a-group"
+    for other in (
+        f"zones/{ZONE}/instances/{gcp.instances()[0].name}",
+        f"zones/{ZONE}/instanceGroupManagers",
+        "global/instanceTemplates/a-template",
+        "global/networks/default",
+        "aggregated/instances",
+    ):
+        refused(403, "forbidden", user.get, other)
+    user.begin(f"zones/{ZONE}/instanceGroupManagers/a-group/resize", size=0)
+    user.close()
+
+
 def test_a_policy_takes_effect_after_a_while(gcp: SimGCP, googler: User) -> None:
     environment = gcp.user([])
     user = User(environment)

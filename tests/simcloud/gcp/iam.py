@@ -34,6 +34,8 @@ class IAM:
             "iam:projects.roles.create": self._make_role,
             "iam:projects.roles.delete": self._delete_role,
             "iam:projects.roles.get": self._get_role,
+            "iam:projects.roles.patch": self._patch_role,
+            "iam:projects.roles.undelete": self._undelete_role,
             "iam:projects.serviceAccounts.create": self._create,
             "iam:projects.serviceAccounts.delete": self._delete,
             "iam:projects.serviceAccounts.get": self._get,
@@ -163,6 +165,25 @@ class IAM:
         """It is kept for 7 days, and its id for 37."""
         role = self._found_role(call)
         role.deleted = True
+        return _role(role)
+
+    def _undelete_role(self, call: Call) -> dict[str, Any]:
+        role = self._found_role(call)
+        role.deleted = False
+        return _role(role)
+
+    def _patch_role(self, call: Call) -> dict[str, Any]:
+        role, body = self._found_role(call), call.body or {}
+        changed = set(call.asked("updateMask").split(",")) - {""} or body.keys()
+        if strange := changed - {"includedPermissions", "title"}:
+            raise NotImplementedError(f"changes of {sorted(strange)} of a role are not known here")
+        if role.deleted:
+            message = f"The role {role.name} is deleted. It must be undeleted first."
+            raise GCPError("FAILED_PRECONDITION", message, 400, rpc="FAILED_PRECONDITION")
+        if "includedPermissions" in changed:
+            role.permissions = set(body.get("includedPermissions", []))
+        if "title" in changed:
+            role.title = str(body.get("title", ""))
         return _role(role)
 
     def _found_role(self, call: Call) -> Custom:
