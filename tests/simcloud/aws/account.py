@@ -7,8 +7,7 @@ service are our own. moto keeps its state in the process, so there is one accoun
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
@@ -16,8 +15,7 @@ from typing import Any
 from tests.simcloud.aws import backends, callers, images, inventory
 from tests.simcloud.aws.autoscaling import AutoScaling
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.clock import Clock, Timing
-from tests.simcloud.aws.faults import Fault
+from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.fleet import Fleet, Instance
 from tests.simcloud.aws.gate import Gate
 from tests.simcloud.aws.groups import Groups
@@ -26,11 +24,15 @@ from tests.simcloud.aws.market import Market, Refusal
 from tests.simcloud.aws.metadata import ADDRESS, PORT, Metadata
 from tests.simcloud.aws.quotas import answer_quotas
 from tests.simcloud.aws.scaler import Scaler
-from tests.simcloud.aws.server import Server
+from tests.simcloud.aws.server import MotoHandler
 from tests.simcloud.aws.strict_ec2 import EC2
 from tests.simcloud.aws.strict_iam import IAM, answer_sts
 from tests.simcloud.aws.strict_s3 import S3
-from tests.simcloud.aws.wire import CUT, AWSError
+from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.common.account import SimAccount
+from tests.simcloud.common.clock import Clock
+from tests.simcloud.common.server import Server
+from tests.simcloud.common.wire import CUT
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.serving import forward, http
 from tests.simcloud.machines.spec import Endpoint
@@ -38,7 +40,7 @@ from tests.simcloud.machines.spec import Endpoint
 _one_at_a_time = threading.Lock()
 
 
-class SimAWS:
+class SimAWS(SimAccount[Call, Refusal | str]):
     """One account with all its regions; a context manager.
 
     Machines of its instances run on the host and are gone when this is closed; without a host
@@ -48,34 +50,27 @@ class SimAWS:
 
     def __init__(self, host: Host | None = None, timing: Timing | None = None) -> None:
         self.timing = timing or Timing()
-        self.market = Market()
-        self._clock = Clock()
-        self._changed = threading.Condition(threading.RLock())
+        clock, changed, market = Clock(), threading.Condition(threading.RLock()), Market()
         self._users: set[str] = set()
         self._groups = Groups()
         self._host = host
-        self._fleet = Fleet(host, self._changed, self._clock, self.timing, self._endpoints)
-        profiles = Profiles(self._clock)
+        self._fleet = Fleet(host, changed, clock, self.timing, self._endpoints)
+        profiles = Profiles(clock)
         self._scaler = Scaler(
-            self._groups,
-            self._fleet,
-            self.market,
-            profiles,
-            self._changed,
-            self._clock,
-            self.timing,
+            self._groups, self._fleet, market, profiles, changed, clock, self.timing
         )
-        self._s3 = S3(self._clock, self.timing)
+        self._s3 = S3(clock, self.timing)
         services = {
-            "autoscaling": AutoScaling(self._groups, self._scaler, profiles, self._clock).answer,
-            "ec2": EC2(self._fleet, profiles, self._clock, self.timing).answer,
+            "autoscaling": AutoScaling(self._groups, self._scaler, profiles, clock).answer,
+            "ec2": EC2(self._fleet, profiles, clock, self.timing).answer,
             "iam": IAM(profiles, self.timing).answer,
             "s3": self._s3.answer,
             "servicequotas": answer_quotas,
             "sts": answer_sts,
         }
-        self._gate = Gate(services, self._groups, self._changed)
-        self._server = Server(self._gate.answer)
+        super().__init__(clock, changed, market, Gate(services, self._groups, changed))
+        self._aws_market = market
+        self._server = Server(self._gate.answer, MotoHandler)
         self._open = ExitStack()
         self._administrator: dict[str, str] = {}
 
@@ -127,12 +122,7 @@ class SimAWS:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
 
-    # What was called, and what shall go wrong with calls
-
-    @property
-    def calls(self) -> list[Call]:
-        """Every call since the list was last cleared, by the test; refused ones too."""
-        return self._gate.calls
+    # What shall go wrong with calls
 
     def fail(
         self,
@@ -153,56 +143,14 @@ class SimAWS:
         is no answer, the connection is cut.
         """
         error = AWSError(code, "A test made this call fail.", CUT if cut else status)
-        with self._changed:
-            self._gate.faults.add(Fault(operation, who, nth - 1, times, after, error))
+        self._fail(operation, error, nth=nth, after=after, times=times, who=who)
 
-    def throttle(self, operation: str = "*", *, times: int = 1, who: str = "*") -> None:
-        """Have the next calls be refused for their rate, as each service puts it."""
-        with self._changed:
-            self._gate.faults.add(Fault(operation, who, 0, times, False, None))
-
-    def heal(self) -> None:
-        """Forget all faults that have not struck yet."""
-        with self._changed:
-            self._gate.faults.clear()
-
-    def watch(self, tell: Callable[[Call], object]) -> None:
-        """Have this called with every call as it comes in, before it has any effect."""
-        self._gate.watching = tell
-
-    def delay(self, seconds: float) -> None:
-        """Have every call take this much longer."""
-        self._gate.latency = seconds
-
-    # What can be launched
-
-    def capacity(self, instance_type: str | None, zone: str | None, available: bool | int) -> None:
-        """Whether, or how many more, instances of a type can be had in a zone; None: of any."""
-        with self._changed:
-            self.market.set_capacity(instance_type, zone, available)
-            self._changed.notify_all()
-
-    def refuse(
-        self,
-        why: Refusal | str,
-        *,
-        instance_type: str | None = None,
-        zone: str | None = None,
-        times: int | None = None,
-    ) -> None:
-        """Have launches fail for this reason, until `allow`; None: any type, zone or number."""
-        with self._changed:
-            self.market.refuse(why, instance_type, zone, times)
-
-    def allow(self) -> None:
-        """Take back all refusals."""
-        with self._changed:
-            self.market.allow()
+    # What can be had
 
     def spot_price(self, instance_type: str, dollars: float) -> None:
         """Have spot instances of this type cost so much an hour."""
         with self._changed:
-            self.market.set_price(instance_type, dollars)
+            self._aws_market.set_price(instance_type, dollars)
 
     def foreign_bucket(self, name: str) -> None:
         """Have somebody else own a bucket of this name."""
@@ -233,8 +181,8 @@ class SimAWS:
         """Have the kernel of its machine break down and start again, without a word to anybody."""
         with self._changed:
             instance = self._known(instance_id)
-            instance.panics, former = True, instance.machine
-        assert former
+            assert instance.life
+            former = instance.life.panic()
         former.kill()
         self.wait(lambda: instance.machine is not former)
 
@@ -242,20 +190,6 @@ class SimAWS:
         """Warn a spot instance that it is more likely than others to be taken away."""
         with self._changed:
             self._known(instance_id).rebalance = self._clock.today()
-
-    def advance(self, seconds: float) -> None:
-        """Put the account's clock forward: scheduled actions fire and times run out."""
-        with self._changed:
-            self._clock.advance(seconds)
-            self._changed.notify_all()
-
-    def wait(self, happened: Callable[[], object], seconds: float = 30) -> None:
-        """Return as soon as something about instances or groups is so."""
-        give_up = time.monotonic() + seconds
-        with self._changed:
-            while not happened():
-                assert time.monotonic() < give_up, "it did not happen in time"
-                self._changed.wait(0.05)
 
     # What is left
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from tests.simcloud.aws import backends, codec, launch
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.clock import Clock, stamp
 from tests.simcloud.aws.groups import DELETING, TERMINATING, Group, Groups, Hook, Member, Scheduled
 from tests.simcloud.aws.market import LaunchRefusedError
 from tests.simcloud.aws.scaler import Scaler
-from tests.simcloud.aws.wire import Answer, AWSError, Request
+from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.common.clock import Clock, stamp
+from tests.simcloud.common.wire import Answer, Request
 
 Given = Mapping[str, Any]
 _RESULTS = ("CONTINUE", "ABANDON")

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from tests.simcloud.aws.wire import Answer, Request
+from tests.simcloud.common.wire import Answer, Request
 
 ACCOUNT = "123456789012"
 PARTITION = "aws"

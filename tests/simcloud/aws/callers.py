@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.wire import AWSError, Request
+from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.common.wire import Request
 
 EVERYTHING = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tests.simcloud.aws.wire import AWSError, Request
+from tests.simcloud.aws.wire import AWSError, bucket_and_key
+from tests.simcloud.common.wire import Request
 
 _SCOPE = re.compile(r"(?:Credential=|^)([^/,=\s]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
 
@@ -88,7 +89,7 @@ def _operation(service: str, request: Request) -> str:
 
 
 def _operation_of_s3(request: Request) -> str:
-    bucket, key = request.bucket_and_key
+    bucket, key = bucket_and_key(request)
     given = request.parameters
     if not bucket:
         return "ListBuckets"

@@ -1,10 +1,8 @@
-"""The account's clock, which a test may put forward, and how long things take in it."""
+"""How long things take in a simulated AWS account."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 
 @dataclass
@@ -28,25 +26,3 @@ class Timing:
     notice: float = 2.0  # from the notice of an interruption to the interruption
     keys_ready: float = 0.0  # how long after its launch an instance has no keys of its role
     credentials: float = 6 * 3600.0  # how long those of a machine are good
-
-
-class Clock:
-    """Real time and an offset. Scheduled actions and all timings above go by it."""
-
-    def __init__(self) -> None:
-        self._offset = 0.0
-
-    def now(self) -> float:
-        return time.time() + self._offset
-
-    def today(self) -> datetime:
-        return datetime.fromtimestamp(self.now(), timezone.utc)
-
-    def advance(self, seconds: float) -> None:
-        assert seconds >= 0, "time does not go back"
-        self._offset += seconds
-
-
-def stamp(moment: datetime) -> str:
-    """As AWS writes times into sentences."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

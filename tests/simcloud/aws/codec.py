@@ -8,7 +8,8 @@ from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.serialize import XFormedAttributePicker, get_serializer_class
 from moto.core.utils import get_service_model
 
-from tests.simcloud.aws.wire import Answer, AWSError, Request
+from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.common.wire import Answer, Request
 
 _PROTOCOLS = {"autoscaling": "query", "ec2": "ec2", "s3": "rest-xml", "sts": "query"}
 

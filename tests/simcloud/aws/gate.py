@@ -1,62 +1,59 @@
-"""What every call goes through: who is it, may it, does it fail, what is the answer.
+"""What every call to AWS goes through: who is it, may it, does it fail, what is the answer.
 
-How the services answer does not belong here, nor how bytes come and go, see `server`.
+How the services answer does not belong here.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 
 from tests.simcloud.aws import callers, calls, policy, rights, signing
 from tests.simcloud.aws.callers import Caller
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.faults import Fault, Faults
 from tests.simcloud.aws.groups import Groups
 from tests.simcloud.aws.rights import Need
 from tests.simcloud.aws.strict_iam import encoded
-from tests.simcloud.aws.wire import Answer, AWSError, Request, refusal
+from tests.simcloud.aws.wire import AWSError, bucket_and_key, refusal
+from tests.simcloud.common import gate as common
+from tests.simcloud.common.faults import Fault
+from tests.simcloud.common.wire import Answer, Request
+
+_THROTTLED = {
+    "ec2": AWSError("RequestLimitExceeded", "Request limit exceeded.", 503),
+    "s3": AWSError("SlowDown", "Please reduce your request rate.", 503),
+}
+_RATE = AWSError("Throttling", "Rate exceeded", 400)
 
 Service = Callable[[Call, Request], Answer]
 
 
-class Gate:
-    """Answers requests, one at a time but for the time that they are told to take."""
+class Gate(common.Gate[Call]):
+    """With what AWS checks of every call."""
+
+    refused = AWSError
 
     def __init__(
         self, services: Mapping[str, Service], groups: Groups, changed: threading.Condition
     ) -> None:
+        super().__init__(changed)
         self._services = services
         self._groups = groups
-        self._changed = changed
-        self.faults = Faults()
-        self.latency = 0.0
-        self.watching: Callable[[Call], object] = lambda _: None
-        self.calls: list[Call] = []
-        self.defects: list[BaseException] = []  # what the simulation could not do
 
-    def answer(self, request: Request) -> Answer:
-        call = None
-        try:
-            call = calls.identify(request)
-            self.calls.append(call)
-            self.watching(call)
-            time.sleep(self.latency)
-            answer = self._answer(call, request)
-        except AWSError as error:
-            if call:
-                call.error = error.code
-            return refusal(call.service if call else "s3", request, error)
-        except Exception as error:
-            self.defects.append(error)
-            gap = AWSError("NotImplemented", f"The simulation cannot do this: {error!r}", 400)
-            return refusal(call.service if call else "s3", request, gap)
-        if answer.status >= 400:
-            call.error = _code(answer)
-        return answer
+    def identify(self, request: Request) -> Call:
+        return calls.identify(request)
 
-    def _answer(self, call: Call, request: Request) -> Answer:
+    def refusal(self, call: Call | None, request: Request, error: Exception) -> Answer:
+        assert isinstance(error, AWSError)
+        return refusal(call.service if call else "s3", request, error)
+
+    def gap(self, error: Exception) -> AWSError:
+        return AWSError("NotImplemented", f"The simulation cannot do this: {error!r}", 400)
+
+    def code(self, answer: Answer) -> str:
+        return answer.body.decode(errors="replace").partition("<Code>")[2].partition("<")[0]
+
+    def answer_call(self, call: Call, request: Request) -> Answer:
         with self._changed:
             caller = callers.find(call, request)
             call.who = caller.arn
@@ -64,7 +61,7 @@ class Gate:
         with self._changed:
             fault = self.faults.strike(call)
             if fault and not fault.after:
-                raise fault.raised(call)
+                raise _raised(call, fault)
             self._authorize(call, caller, request)
             answer = self._services[call.service](call, request)
             if call.service == "autoscaling":
@@ -75,10 +72,11 @@ class Gate:
         self, call: Call, caller: Caller, request: Request, answer: Answer, fault: Fault | None
     ) -> Answer:
         if fault:
-            raise fault.raised(call)
-        if call.service == "s3" and answer.status == 404 and request.bucket_and_key[1]:
+            raise _raised(call, fault)
+        name, key = bucket_and_key(request)
+        if call.service == "s3" and answer.status == 404 and key:
             # Who may not list must not learn what is not there
-            bucket = f"arn:aws:s3:::{request.bucket_and_key[0]}"
+            bucket = f"arn:aws:s3:::{name}"
             if not _may(caller, call, Need("s3:ListBucket", bucket)):
                 raise _denied(call, caller, Need("s3:ListBucket", bucket))
         return answer
@@ -87,6 +85,10 @@ class Gate:
         for need in rights.needed(call, request, self._groups):
             if not _may(caller, call, need):
                 raise _denied(call, caller, need)
+
+
+def _raised(call: Call, fault: Fault) -> Exception:
+    return fault.error or _THROTTLED.get(call.service, _RATE)
 
 
 def _may(caller: Caller, call: Call, need: Need) -> bool:
@@ -119,7 +121,3 @@ def _denied(call: Call, caller: Caller, need: Need) -> AWSError:
         f"Encoded authorization failure message: {message}",
         403,
     )
-
-
-def _code(answer: Answer) -> str:
-    return answer.body.decode(errors="replace").partition("<Code>")[2].partition("<")[0]

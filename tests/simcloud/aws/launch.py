@@ -13,9 +13,9 @@ from typing import Any
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 
 from tests.simcloud.aws import backends
-from tests.simcloud.aws.clock import Clock
 from tests.simcloud.aws.fleet import Instance
 from tests.simcloud.aws.market import LaunchRefusedError, Market, Refusal, Wanted
+from tests.simcloud.common.clock import Clock
 
 USER_DATA_LIMIT = 16384
 

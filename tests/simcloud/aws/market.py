@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from tests.simcloud.common import market as common
+
 
 class LaunchRefusedError(Exception):
     """An instance cannot be launched; says why, as AWS does."""
@@ -73,56 +75,23 @@ class Wanted:
         )
 
 
-@dataclass
-class _Rule:
-    type: str | None
-    zone: str | None
-    left: int | None  # launches; None: any number
-    why: Refusal | str | None = None  # None: there is no capacity
-
-    def concerns(self, wanted: Wanted) -> bool:
-        return self.type in (None, wanted.type) and self.zone in (None, wanted.zone)
-
-
-class Market:
+class Market(common.Market["Refusal | str"]):
     """Everything can be had, until a test says otherwise."""
 
     def __init__(self) -> None:
-        self._capacity: list[_Rule] = []
-        self._refusals: list[_Rule] = []
+        super().__init__()
         self._prices: dict[str, float] = {}
-
-    def set_capacity(self, type: str | None, zone: str | None, available: bool | int) -> None:
-        """The newest word on a type or zone counts."""
-        left = None if available is True else int(available)
-        self._capacity.insert(0, _Rule(type, zone, left))
-
-    def refuse(
-        self, why: Refusal | str, type: str | None, zone: str | None, times: int | None
-    ) -> None:
-        self._refusals.append(_Rule(type, zone, times, why))
-
-    def allow(self) -> None:
-        """Take back all refusals."""
-        self._refusals.clear()
 
     def set_price(self, type: str, dollars: float) -> None:
         self._prices[type] = dollars
 
     def take(self, wanted: Wanted) -> None:
         """Let it be launched, or refuse it."""
-        for rule in self._refusals:
-            if rule.concerns(wanted) and rule.left != 0:
-                assert rule.why is not None
-                rule.left = rule.left and rule.left - 1
-                raise wanted.refused(rule.why)
+        why = self.refusal(wanted)
+        if why is not None:
+            raise wanted.refused(why)
         minimum = self._prices.get(wanted.type, 0.0)
         if wanted.spot and wanted.price and float(wanted.price) < minimum:
             raise wanted.refused(Refusal.PRICE, minimum)
-        for rule in self._capacity:
-            if rule.concerns(wanted):
-                if rule.left == 0:
-                    spot = Refusal.SPOT_CAPACITY
-                    raise wanted.refused(spot if wanted.spot else Refusal.CAPACITY)
-                rule.left = rule.left and rule.left - 1
-                return
+        if not self.has_room(wanted):
+            raise wanted.refused(Refusal.SPOT_CAPACITY if wanted.spot else Refusal.CAPACITY)

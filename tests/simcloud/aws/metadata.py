@@ -13,8 +13,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
 from tests.simcloud.aws import backends, callers
-from tests.simcloud.aws.clock import Timing, stamp
+from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.fleet import Instance
+from tests.simcloud.common.clock import stamp
 from tests.simcloud.machines.serving import Request, Response
 
 ADDRESS = "169.254.169.254"

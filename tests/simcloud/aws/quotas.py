@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.wire import Answer, Request
+from tests.simcloud.common.wire import Answer, Request
 
 _VCPUS = {"L-1216C47A": 32.0, "L-34B43A08": 32.0, "L-DB2E81BA": 8.0, "L-417A185B": 0.0}
 

@@ -17,7 +17,8 @@ from tests.simcloud.aws.backends import ACCOUNT
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.groups import Group, Groups
 from tests.simcloud.aws.market import LaunchRefusedError
-from tests.simcloud.aws.wire import Request
+from tests.simcloud.aws.wire import bucket_and_key
+from tests.simcloud.common.wire import Request
 
 _S3_ACTIONS = {
     "AbortMultipartUpload": "AbortMultipartUpload",
@@ -78,7 +79,7 @@ def needed(call: Call, request: Request, groups: Groups) -> list[Need]:
 
 
 def _of_s3(call: Call, request: Request) -> Iterator[Need]:
-    bucket, key = request.bucket_and_key
+    bucket, key = bucket_and_key(request)
     action = f"s3:{_S3_ACTIONS.get(call.operation, call.operation)}"
     whole = f"arn:aws:s3:::{bucket}" if bucket else "*"
     if call.operation == "DeleteObjects":

@@ -10,10 +10,11 @@ import threading
 from collections import Counter
 
 from tests.simcloud.aws import backends, launch
-from tests.simcloud.aws.clock import Clock, Timing, stamp
+from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.fleet import USER, Fleet, Instance
 from tests.simcloud.aws.groups import DELETING, Activity, Group, Groups, Member
 from tests.simcloud.aws.market import LaunchRefusedError, Market
+from tests.simcloud.common.clock import Clock, stamp
 
 _IDLE = 60.0
 

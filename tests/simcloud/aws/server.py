@@ -1,106 +1,11 @@
-"""The HTTP server of the account, on a port of the loopback.
-
-Everything is read before it is answered, and connections stay open. What is answered does not
-belong here.
-"""
+"""How moto wants requests to be read."""
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Callable
-from contextlib import suppress
-from io import BytesIO
-from typing import Any
-
 from moto.moto_server.werkzeug_app import MotoRequestHandler
-from werkzeug.serving import ThreadedWSGIServer
 
-from tests.simcloud.aws.wire import CUT, Answer, Request
-
-
-class _Handler(MotoRequestHandler):
-    disable_nagle_algorithm = True  # else each call waits for a delayed acknowledgement
-
-    server: Server  # type: ignore[assignment, unused-ignore]
-
-    def run_wsgi(self) -> None:
-        """Answer one request. werkzeug's way closes the connection after each and waits before."""
-        answer = self.server.answer(_request(self.make_environ()))
-        if answer.status == CUT:
-            self.close_connection = True
-            return
-        self.send_response(answer.status)
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        for name, value in headers.items():
-            if name not in ("connection", "content-length", "status", "server", "date"):
-                self.send_header(name, value)
-        length = headers.get("content-length", "0") if self.command == "HEAD" else len(answer.body)
-        self.send_header("Content-Length", str(length))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
-
-    def log(self, type: str, message: str, *args: Any) -> None:
-        """Nothing is printed."""
-
-    def connection_dropped(self, error: BaseException, environ: Any = None) -> None:
-        """A client that goes away is no error."""
+from tests.simcloud.common.server import Handler
 
 
-class Server(ThreadedWSGIServer):
-    """Serves until it is closed; then nothing of it is left."""
-
-    request_queue_size = 128
-
-    def __init__(self, answer: Callable[[Request], Answer]) -> None:
-        self.answer = answer
-        self._clients: dict[socket.socket, threading.Thread] = {}
-        self._guard = threading.Lock()
-        super().__init__("127.0.0.1", 0, None, handler=_Handler)  # type: ignore[arg-type]
-        self._loop = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
-
-    def start(self) -> None:
-        self._loop.start()
-
-    def close(self) -> None:
-        self.shutdown()
-        self._loop.join()
-        with self._guard:
-            clients = dict(self._clients)
-        for client in clients:
-            with suppress(OSError):
-                client.shutdown(socket.SHUT_RDWR)
-        for thread in clients.values():
-            thread.join()
-        self.server_close()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        thread = threading.Thread(
-            target=self.process_request_thread, args=(request, client_address), daemon=True
-        )
-        with self._guard:
-            self._clients[request] = thread
-        thread.start()
-
-    def shutdown_request(self, request: Any) -> None:
-        super().shutdown_request(request)
-        with self._guard:
-            self._clients.pop(request, None)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no error."""
-
-
-def _request(environ: dict[str, Any]) -> Request:
-    length = environ.get("CONTENT_LENGTH")
-    stream = environ["wsgi.input"]
-    body = stream.read() if environ.get("wsgi.input_terminated") else stream.read(int(length or 0))
-    environ["wsgi.input"] = BytesIO(body)
-    path, _, query = environ["REQUEST_URI"].partition("?")
-    headers = {
-        name.removeprefix("HTTP_").replace("_", "-").lower(): value
-        for name, value in environ.items()
-        if name.startswith("HTTP_") or name in ("CONTENT_TYPE", "CONTENT_LENGTH")
-    }
-    return Request(environ["REQUEST_METHOD"], path, query, headers, body, environ)
+class MotoHandler(Handler, MotoRequestHandler):
+    """Keeps names of headers as they were sent, which are those of S3's metadata."""

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from urllib.parse import quote, unquote
 
-from tests.simcloud.aws.wire import AWSError, Request
+from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.common.wire import Request
 
 _SKEW = timedelta(minutes=15)
 _FIELD = re.compile(r"(Credential|SignedHeaders|Signature)=([^,\s]+)")

@@ -11,10 +11,12 @@ from typing import Any
 
 from tests.simcloud.aws import backends, codec
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.clock import Clock, Timing
+from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.fleet import USER, Fleet
 from tests.simcloud.aws.launch import USER_DATA_LIMIT, Profiles
-from tests.simcloud.aws.wire import Answer, AWSError, Request
+from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.common.clock import Clock
+from tests.simcloud.common.wire import Answer, Request
 
 # Instances come from groups alone, and moto's own way of making and moving them would bypass them
 _NOT_HERE = {

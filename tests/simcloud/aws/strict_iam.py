@@ -13,7 +13,8 @@ from tests.simcloud.aws import backends, codec
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.launch import Profiles
-from tests.simcloud.aws.wire import Answer, AWSError, Request
+from tests.simcloud.aws.wire import AWSError
+from tests.simcloud.common.wire import Answer, Request
 
 _TAG = re.compile(r"Tags\.member\.(?P<number>\d+)\.(?P<part>Key|Value)")
 

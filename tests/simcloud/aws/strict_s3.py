@@ -7,8 +7,10 @@ from typing import Any
 
 from tests.simcloud.aws import backends, codec
 from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.clock import Clock, Timing
-from tests.simcloud.aws.wire import Answer, AWSError, Request
+from tests.simcloud.aws.clock import Timing
+from tests.simcloud.aws.wire import AWSError, bucket_and_key
+from tests.simcloud.common.clock import Clock
+from tests.simcloud.common.wire import Answer, Request
 
 _MOST_BUCKETS = 10_000  # in an answer
 
@@ -28,7 +30,7 @@ class S3:
             raise NotImplementedError(f"{call.name} is not known here")
         if call.operation == "ListBuckets":
             return _buckets(request.parameters)
-        bucket, _ = request.bucket_and_key
+        bucket, _ = bucket_and_key(request)
         if bucket in self.foreign:
             if call.operation == "CreateBucket":
                 message = (

@@ -1,4 +1,4 @@
-"""Requests and answers as they are on the wire, and errors in the forms that the services have.
+"""Errors in the forms that the services have, and what requests to S3 name.
 
 What is answered does not belong here.
 """
@@ -7,49 +7,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
-CUT = 0  # the status of an answer that is not given: the connection is cut
+from tests.simcloud.common.wire import Answer, Request
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a client sent. Names of headers are in lower case."""
-
-    method: str
-    path: str  # as it was sent, percent-encoded
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-    environ: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """The query, decoded; of a parameter that is there more than once, the last."""
-        return dict(parse_qsl(self.query, keep_blank_values=True))
-
-    @property
-    def form(self) -> dict[str, str]:
-        """The parameters of a query service, which come in the body."""
-        return dict(parse_qsl(self.body.decode(), keep_blank_values=True))
-
-    @property
-    def bucket_and_key(self) -> tuple[str, str]:
-        """What the path of a request to S3 names."""
-        bucket, _, key = unquote(self.path).lstrip("/").partition("/")
-        return bucket, key
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What it is told."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+def bucket_and_key(request: Request) -> tuple[str, str]:
+    """What the path of a request to S3 names."""
+    bucket, _, key = unquote(request.path).lstrip("/").partition("/")
+    return bucket, key
 
 
 class AWSError(Exception):

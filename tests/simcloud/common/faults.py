@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Protocol
 
-from tests.simcloud.aws.calls import Call
-from tests.simcloud.aws.wire import AWSError
 
-_THROTTLED = {
-    "ec2": AWSError("RequestLimitExceeded", "Request limit exceeded.", 503),
-    "s3": AWSError("SlowDown", "Please reduce your request rate.", 503),
-}
-_RATE = AWSError("Throttling", "Rate exceeded", 400)
+class Call(Protocol):
+    """A call to an API, as it is written down."""
+
+    who: str  # the caller, once it is known
+    error: str  # the code that it was refused with
+
+    @property
+    def name(self) -> str:
+        """The service and the operation: `s3:ListObjectsV2`."""
 
 
 @dataclass
@@ -24,13 +27,10 @@ class Fault:
     skip: int
     times: int
     after: bool
-    error: AWSError | None  # None: throttled, as the service puts it
+    error: Exception | None  # None: throttled, as the service puts it
 
     def concerns(self, call: Call) -> bool:
         return fnmatchcase(call.name, self.operation) and fnmatchcase(call.who, self.who)
-
-    def raised(self, call: Call) -> AWSError:
-        return self.error or _THROTTLED.get(call.service, _RATE)
 
 
 class Faults:

@@ -1,0 +1,201 @@
+"""The life of an instance and its machine: booting, ending, being taken away, starting again.
+
+A cloud's own instance holds a `Life` and is told of each phase. What a phase is called in a cloud,
+and which instances there are to be, does not belong here.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from tests.simcloud.common.clock import Clock
+from tests.simcloud.machines.host import Host
+from tests.simcloud.machines.running import RunningMachine
+from tests.simcloud.machines.spec import End, MachineError, MachineSpec
+
+
+class Phase(enum.Enum):
+    """Where an instance is in its life."""
+
+    PENDING = "pending"  # its machine is still to be booted
+    RUNNING = "running"
+    ENDING = "ending"  # its machine is shutting down
+    STOPPED = "stopped"  # it has no machine, and its disk is kept
+    GONE = "gone"
+
+
+class Owner(Protocol):
+    """A cloud's instance, as its life sees it."""
+
+    def spec(self, on_end: Callable[[RunningMachine], None]) -> MachineSpec:
+        """The machine to boot for it."""
+
+    def moved(self, phase: Phase, why: Any) -> None:
+        """It is in another phase; called with the lock held. `why` is the cloud's, or None."""
+
+    def afterwards(self, end: End | None) -> tuple[Phase, Any]:
+        """What becomes of it when its machine ended by itself, and why. None: it never booted.
+
+        RUNNING: it is booted again at once, and nobody is told.
+        """
+
+
+class Lives:
+    """What all lives of an account share: the host of its machines, its lock, its threads."""
+
+    def __init__(self, host: Host | None, changed: threading.Condition, clock: Clock) -> None:
+        self.host = host
+        self.changed = changed
+        self.clock = clock
+        self._workers: set[threading.Thread] = set()
+
+    def start(self, work: Callable[..., None], *arguments: object) -> None:
+        """Do something in a thread; the lock is held by who calls this."""
+
+        def run() -> None:
+            try:
+                work(*arguments)
+            finally:
+                with self.changed:
+                    self._workers.discard(threading.current_thread())
+                    self.changed.notify_all()
+
+        worker = threading.Thread(target=run, name=work.__name__, daemon=True)
+        self._workers.add(worker)
+        worker.start()
+
+    def settle(self) -> None:
+        """Wait for the threads of this process; the host has been closed, or was never there."""
+        while True:
+            with self.changed:
+                workers = list(self._workers)
+            if not workers:
+                return
+            for worker in workers:
+                worker.join()
+
+
+class Life:
+    """Of one instance. Its methods are called with the lock held, and do not wait."""
+
+    def __init__(self, lives: Lives, owner: Owner) -> None:
+        self._lives = lives
+        self._owner = owner
+        self._changed = lives.changed
+        self._then = Phase.GONE  # what an ending leads to
+        self.phase = Phase.PENDING
+        self.machine: RunningMachine | None = None
+        self.panics = False  # its machine is killed, to be started again
+
+    def boot(self, after: float) -> None:
+        """Have the machine booted when so many seconds have passed."""
+        self._lives.start(self._boot, self._lives.clock.now() + after)
+
+    def end(self, within: float, why: Any = None, then: Phase = Phase.GONE) -> None:
+        """Press the power button, and kill the machine after this time; 0: kill it at once."""
+        if self.phase is Phase.STOPPED and then is Phase.GONE:
+            self._move(Phase.GONE, why)
+        elif self.phase in (Phase.PENDING, Phase.RUNNING) or (
+            self.phase is Phase.ENDING and not within
+        ):
+            self._then = then
+            self._move(Phase.ENDING, why)
+            self._lives.start(self._shut_down, within)
+        elif self.phase is Phase.ENDING and then is Phase.GONE:
+            self._then = then
+
+    def resume(self) -> None:
+        """Boot a stopped one again, on its disk."""
+        assert self.phase is Phase.STOPPED
+        self._move(Phase.PENDING)
+        if self.machine:
+            self._lives.start(self._restart, self.machine)
+        else:
+            self._lives.start(self._boot, 0.0)
+
+    def panic(self) -> RunningMachine:
+        """Mark it to be started again, without a word to anybody, once this machine is killed."""
+        self.panics, former = True, self.machine
+        assert former, "there is no machine"
+        return former
+
+    def _boot(self, ready: float) -> None:
+        with self._changed:
+            while self.phase is Phase.PENDING and (left := ready - self._lives.clock.now()) > 0:
+                self._changed.wait(left)
+            if self.phase is not Phase.PENDING:
+                self._ended()
+                return
+        machine = self._make()
+        with self._changed:
+            self.machine = machine
+            if self._lives.host and machine is None:
+                self._move(*self._owner.afterwards(None))
+            elif self.phase is Phase.PENDING:
+                self._move(Phase.RUNNING)
+            elif machine is None:
+                self._ended()
+        if machine and self._ending:
+            machine.kill()
+
+    def _make(self) -> RunningMachine | None:
+        if self._lives.host is None:
+            return None
+        try:
+            return self._lives.host.boot(self._owner.spec(self._went))
+        except MachineError:
+            return None  # the host is closed
+
+    def _went(self, machine: RunningMachine) -> None:
+        """A machine is gone, by itself or because of us."""
+        with self._changed:
+            if self.phase is Phase.ENDING:
+                self._ended()
+                return
+            phase, why = self._owner.afterwards(machine.end)
+            if phase is Phase.RUNNING or self.panics:
+                self._lives.start(self._restart, machine)
+            else:
+                self._move(phase, why)
+
+    def _restart(self, former: RunningMachine) -> None:
+        """To the cloud, it was there all the time."""
+        assert self._lives.host
+        with suppress(MachineError):  # the host is closed
+            again = self._lives.host.restart(former)
+            with self._changed:
+                self.machine, self.panics = again, False
+                if self.phase is Phase.PENDING:
+                    self._move(Phase.RUNNING)
+                self._changed.notify_all()
+            if self._ending:
+                again.kill()
+
+    def _shut_down(self, within: float) -> None:
+        machine = self.machine
+        if machine is None:
+            with self._changed:
+                if self._lives.host is None:
+                    self._ended()
+            return  # what boots looks at the phase when it has
+        if within:
+            machine.power_button()
+        if not machine.wait(within):
+            machine.kill()
+
+    @property
+    def _ending(self) -> bool:
+        return self.phase is Phase.ENDING
+
+    def _ended(self) -> None:
+        if self._ending:
+            self._move(self._then)
+
+    def _move(self, phase: Phase, why: Any = None) -> None:
+        self.phase = phase
+        self._owner.moved(phase, why)
+        self._changed.notify_all()
