@@ -16,7 +16,7 @@ from socketserver import TCPServer
 from typing import Any
 
 from tests.simcloud.az.tls import BLOBS, LOGIN, MANAGEMENT, Authority
-from tests.simcloud.az.wire import CUT, Answer, Request
+from tests.simcloud.common.wire import CUT, Answer, Request
 
 _HELLO = b"\x16"  # the first byte of a client that begins with TLS
 
@@ -81,8 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = self.rfile.read(int(headers.get("content-length", "0")))
         path, _, query = self.path.partition("?")
-        host = headers.get("host", "").partition(":")[0].lower()
-        return Request(self.command, host, path, query, headers, body)
+        return Request(self.command, path, query, headers, body)
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing is printed."""

@@ -1,4 +1,4 @@
-"""Requests and answers as they are on the wire, and errors in the forms that the services have.
+"""Errors and answers of Azure Resource Manager as they are on the wire.
 
 What is answered does not belong here.
 """
@@ -7,50 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
-CUT = 0  # the status of an answer that is not given: the connection is cut
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a client sent. Names of headers are in lower case."""
-
-    method: str
-    host: str
-    path: str  # as it was sent, percent-encoded
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def parameters(self) -> dict[str, str]:
-        """The query, decoded; of a parameter that is there more than once, the last."""
-        return dict(parse_qsl(self.query, keep_blank_values=True))
-
-    @property
-    def segments(self) -> list[str]:
-        """The parts of the path, decoded."""
-        return [unquote(each) for each in self.path.split("/") if each]
-
-    @property
-    def url(self) -> str:
-        return f"https://{self.host}{self.path}"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What it is told."""
-
-    status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+from tests.simcloud.common.wire import Answer, Request
 
 
 class ArmError(Exception):
-    """A refusal of Azure Resource Manager, with a code that clients know."""
+    """A refusal, with a code that clients know."""
 
     def __init__(
         self,
@@ -81,6 +45,8 @@ class ArmError(Exception):
 
     def answer(self) -> Answer:
         headers = {"x-ms-failure-cause": "gateway"}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = f'Bearer error="invalid_token", error="{self.code}"'
         if self.retry_after is not None:
             headers["Retry-After"] = str(self.retry_after)
         return reply(self.status, {"error": self.content()}, headers)
@@ -93,3 +59,13 @@ def reply(status: int, content: Any = None, headers: Mapping[str, str] | None = 
         return Answer(status, b"", said)
     said["Content-Type"] = "application/json; charset=utf-8"
     return Answer(status, json.dumps(content).encode(), said)
+
+
+def host(request: Request) -> str:
+    """Which of Azure's names was asked."""
+    return request.headers.get("host", "").partition(":")[0].lower()
+
+
+def segments(path: str) -> list[str]:
+    """The parts of a path, decoded."""
+    return [unquote(each) for each in path.split("/") if each]
