@@ -13,7 +13,7 @@ from tests.simcloud.az.wire import ArmError, reply
 from tests.simcloud.common.wire import Answer
 
 _KNOWN = re.compile(
-    r"eventTimestamp (ge|le) '([^']+)'|(resourceGroupName|resourceUri|resourceProvider) eq '([^']+)'"
+    r"eventTimestamp (ge|le) '([^']+)'|(resourceGroupName|resourceUri) eq '([^']+)'"
 )
 
 
@@ -21,11 +21,11 @@ def note(parts: Parts, resource: Resource, error: ArmError) -> None:
     """Write down that a scale set could not be changed as it was to be."""
     now = parts.clock.today().isoformat()
     operation = "Microsoft.Compute/virtualMachineScaleSets/write"
-    id = str(uuid.uuid4())
+    own_id = str(uuid.uuid4())
     parts.events.append(
         {
-            "id": f"{resource.id}/events/{id}/ticks/0",
-            "eventDataId": id,
+            "id": f"{resource.id}/events/{own_id}/ticks/0",
+            "eventDataId": own_id,
             "correlationId": str(uuid.uuid4()),
             "operationId": str(uuid.uuid4()),
             "resourceId": resource.id,
@@ -64,12 +64,12 @@ def tell(parts: Parts, context: Context) -> Answer:
 
 def _fits(event: dict[str, Any], asked: dict[str, str]) -> bool:
     when = _moment(event["eventTimestamp"])
-    group, id = asked.get("resourceGroupName"), asked.get("resourceUri")
+    group, own_id = asked.get("resourceGroupName"), asked.get("resourceUri")
     return (
         _moment(asked["ge"]) <= when
         and ("le" not in asked or when <= _moment(asked["le"]))
         and (group is None or group.lower() == event["resourceGroupName"].lower())
-        and (id is None or id.lower() == event["resourceId"].lower())
+        and (own_id is None or own_id.lower() == event["resourceId"].lower())
     )
 
 

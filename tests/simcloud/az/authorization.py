@@ -164,13 +164,13 @@ class Authorization:
     # Definitions
 
     def _define(self, context: Context) -> Answer:
-        id, properties = context["roleDefinitionId"], context.body.get("properties") or {}
-        if not names.is_guid(id):
-            raise ArmError(400, "InvalidRoleDefinitionId", f"The ID '{id}' is not a GUID.")
+        name, properties = context["roleDefinitionId"], context.body.get("properties") or {}
+        if not names.is_guid(name):
+            raise ArmError(400, "InvalidRoleDefinitionId", f"The ID '{name}' is not a GUID.")
         if not properties.get("roleName") or not properties.get("assignableScopes"):
             text = "The role definition needs a name and assignable scopes."
             raise ArmError(400, "InvalidRoleDefinition", text)
-        role = roles.from_properties(id.lower(), properties)
+        role = roles.from_properties(name.lower(), properties)
         for scope in role.scopes:
             if "/providers/" in scope.lower() or not covers(self._parts.scope, scope):
                 text = f"The assignable scope '{scope}' is not a subscription or resource group."
@@ -191,7 +191,7 @@ class Authorization:
         if role is None:
             return reply(204)
         if not role.custom or any(e.role == role.id for e in self._parts.roles.assignments):
-            text = "There are existing role assignments referencing role (code: RoleDefinitionHasAssignments)."
+            text = "There are existing role assignments referencing the role."
             raise ArmError(400, "RoleDefinitionHasAssignments", text)
         del known[role.id]
         return reply(200, self._definition(role))
@@ -224,10 +224,11 @@ class Authorization:
         return reply(200, {"value": found})
 
     def _definition(self, role: Role) -> dict[str, Any]:
+        kind = "Microsoft.Authorization/roleDefinitions"
         return {
-            "id": f"{self._parts.scope}/providers/Microsoft.Authorization/roleDefinitions/{role.id}",
+            "id": f"{self._parts.scope}/providers/{kind}/{role.id}",
             "name": role.id,
-            "type": "Microsoft.Authorization/roleDefinitions",
+            "type": kind,
             "properties": {
                 "roleName": role.name,
                 "type": "CustomRole" if role.custom else "BuiltInRole",
@@ -253,7 +254,7 @@ class Authorization:
 
     def _scope(self, context: Context, must_exist: bool = True) -> str:
         scope = canonical("/" + context["scope"].strip("/"))
-        if must_exist and scope.lower() != self._parts.scope.lower():
-            if self._parts.resources.find(scope) is None:
-                raise not_found(scope)
+        whole = scope.lower() == self._parts.scope.lower()
+        if must_exist and not whole and self._parts.resources.find(scope) is None:
+            raise not_found(scope)
         return scope

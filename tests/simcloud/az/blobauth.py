@@ -23,6 +23,7 @@ from tests.simcloud.common.wire import Request
 
 _BLOB = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 _CONTAINER = "Microsoft.Storage/storageAccounts/blobServices/containers"
+_FAILED = "Server failed to authenticate the request."
 # Per operation: the action, whether it is one on data, and the letter of a signed address
 _NEEDS = {
     "GetBlob": (f"{_BLOB}/read", True, "r"),
@@ -78,7 +79,7 @@ class BlobAuth:
                 raise BlobError(403, "KeyBasedAuthenticationNotPermitted", text)
             _check_signature(account, request, given)
             return Caller(f"key of {account.name}")
-        text = "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."
+        text = f"{_FAILED} Please refer to the information in the www-authenticate header."
         raise BlobError(401, "NoAuthenticationInformation", text)
 
     def check(self, caller: Caller, account: Account, operation: str, path: str) -> None:
@@ -113,7 +114,9 @@ class BlobAuth:
         """A service SAS for one blob or container, with an account key or a delegated one."""
         given = request.parameters
         if given.get("sr") not in ("b", "c"):
-            raise NotImplementedError(f"signed addresses for {given.get('sr')!r} are not known here")
+            raise NotImplementedError(
+                f"signed addresses for {given.get('sr')!r} are not known here"
+            )
         path = unquote(request.path).strip("/")
         path = path if given["sr"] == "b" else path.partition("/")[0]
         text = "\n".join(_string_to_sign(account, path, given))
@@ -123,12 +126,12 @@ class BlobAuth:
             key, principal = self.delegated.get(given["skoid"], ("", None))
             keys = [key]
         if not any(_hmac(key, text) == given["sig"] for key in keys if key):
-            text = "Server failed to authenticate the request. Signature did not match."
+            text = f"{_FAILED} Signature did not match."
             raise BlobError(403, "AuthenticationFailed", text)
         now = self._parts.clock.now()
         start, end = (_seconds(given.get(name, "")) for name in ("st", "se"))
         if (start and now < start) or not end or now >= end:
-            text = "Server failed to authenticate the request. Signature not valid in the specified time frame."
+            text = f"{_FAILED} Signature not valid in the specified time frame."
             raise BlobError(403, "AuthenticationFailed", text)
         if principal and not self._parts.directory.exists(principal.object_id):
             raise _mismatch()
@@ -153,7 +156,7 @@ def _check_signature(account: Account, request: Request, given: str) -> None:
     name, _, signature = given.removeprefix("SharedKey ").partition(":")
     text = _canonical(account, request)
     if name != account.name or not any(_hmac(key, text) == signature for key in account.keys):
-        text = "Server failed to authenticate the request. Make sure the value of Authorization header is formed correctly including the signature."
+        text = f"{_FAILED} Make sure the value of Authorization header is formed correctly."
         raise BlobError(403, "AuthenticationFailed", text)
 
 

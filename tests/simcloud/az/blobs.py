@@ -155,7 +155,11 @@ class BlobService:
         blob = Blob(
             data,
             self._parts.clock.now(),
-            {name: v for name in _KEPT if (v := headers.get(f"x-ms-blob-{name}", headers.get(name)))},
+            {
+                name: v
+                for name in _KEPT
+                if (v := headers.get(f"x-ms-blob-{name}", headers.get(name)))
+            },
             {name: value for name, value in headers.items() if name.startswith("x-ms-meta-")},
         )
         container.blobs[key] = blob
@@ -164,20 +168,20 @@ class BlobService:
 
     def _put_block(self, _: Caller, account: Account, request: Request) -> Answer:
         blocks = self._container(account, request).blocks.setdefault(_key(request), {})
-        id = request.parameters.get("blockid", "")
-        if not id or any(len(each) != len(id) for each in blocks):
+        block = request.parameters.get("blockid", "")
+        if not block or any(len(each) != len(block) for each in blocks):
             text = "The specified blob or block content is invalid."
             raise BlobError(400, "InvalidBlobOrBlock", text)
-        blocks[id] = request.body
+        blocks[block] = request.body
         return Answer(201)
 
     def _put_list(self, _: Caller, account: Account, request: Request) -> Answer:
         container, key = self._container(account, request), _key(request)
         blocks = container.blocks.get(key, {})
         ids = blobxml.block_ids(request.body)
-        if any(id not in blocks for id in ids):
+        if any(each not in blocks for each in ids):
             raise BlobError(400, "InvalidBlockList", "The specified block list is invalid.")
-        data = b"".join(blocks[id] for id in ids)
+        data = b"".join(blocks[each] for each in ids)
         headers = {n: v for n, v in request.headers.items() if n != "content-type"}
         return self._store(container, key, request, data, headers)
 

@@ -17,9 +17,7 @@ _XML = {"Content-Type": "application/xml"}
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>'
 
 
-def listing(
-    account: Account, container: Container, given: Mapping[str, str], page: int
-) -> Answer:
+def listing(account: Account, container: Container, given: Mapping[str, str], page: int) -> Answer:
     """A page of a list. The entity tags have no quotes here, unlike in headers."""
     prefix, delimiter = given.get("prefix", ""), given.get("delimiter", "")
     size = min(int(given.get("maxresults") or page), page)

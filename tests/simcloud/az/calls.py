@@ -21,7 +21,8 @@ _SUBSCRIPTION = "/subscriptions/{subscriptionId}"
 # What the packages do not list, since they follow what they are told, or are others
 _MORE: Mapping[str, Mapping[str, Any]] = {
     "operations.status": {
-        "path": _SUBSCRIPTION + "/providers/{provider}/locations/{location}/operations/{operationId}",
+        "path": _SUBSCRIPTION
+        + "/providers/{provider}/locations/{location}/operations/{operationId}",
     },
     "operations.result": {
         "path": _SUBSCRIPTION

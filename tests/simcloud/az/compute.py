@@ -78,25 +78,25 @@ class Compute:
         if former and body["sku"].get("capacity") is None:
             body["sku"]["capacity"] = former.inner.capacity
         profile.check(body, self._accepted)
-        id = canonical(context.id)
-        check_references(self._parts, id, place(body["location"]), body)
-        identity = self._identity(body.get("identity"), id)
+        own_id = canonical(context.id)
+        check_references(self._parts, own_id, place(body["location"]), body)
+        identity = self._identity(body.get("identity"), own_id)
         self._check_room(body, former)
         if former:
             self._check_changeable(former)
-        made = former or self._made(id, name, body)
+        made = former or self._made(own_id, name, body)
         self._fill(made, body, identity)
         return self._change(context, made, "Creating" if former is None else "Updating")
 
-    def _made(self, id: str, name: str, body: Mapping[str, Any]) -> Resource:
+    def _made(self, own_id: str, name: str, body: Mapping[str, Any]) -> Resource:
         content = {
             "name": name,
-            "id": id,
+            "id": own_id,
             "type": SET,
             "location": place(body["location"]),
             "properties": {"uniqueId": str(uuid.uuid4())},
         }
-        made = self._parts.resources.add(Resource(id, content))
+        made = self._parts.resources.add(Resource(own_id, content))
         made.properties["timeCreated"] = self._parts.clock.today().isoformat()
         made.inner = ScaleSet(self._parts, made, self._lives, self._offers, self._boot)
         return made
@@ -203,9 +203,7 @@ class Compute:
         gone = [known[each] for each in chosen]
         force = context.request.parameters.get("forceDeletion") == "true"
         found.inner.delete(gone, force)
-        return self._begin(
-            context, found, lambda: None, lambda: all(each.gone for each in gone)
-        )
+        return self._begin(context, found, lambda: None, lambda: all(each.gone for each in gone))
 
     def _begin(
         self,
@@ -240,9 +238,7 @@ class Compute:
             "virtualMachine": {
                 "statusesSummary": [{"code": key, "count": n} for key, n in counts.items()]
             },
-            "statuses": [
-                {"code": code, "level": "Info", "displayStatus": f"Provisioning {word}"}
-            ],
+            "statuses": [{"code": code, "level": "Info", "displayStatus": f"Provisioning {word}"}],
         }
         return reply(200, said)
 
@@ -282,7 +278,7 @@ class Compute:
                 "conflicting requests.",
             )
 
-    def _identity(self, given: Mapping[str, Any] | None, id: str) -> dict[str, Any]:
+    def _identity(self, given: Mapping[str, Any] | None, own_id: str) -> dict[str, Any]:
         if not given:
             return {}
         if given.get("type") not in ("UserAssigned", "None"):
@@ -294,8 +290,8 @@ class Compute:
                 raise ArmError(
                     400,
                     "FailedIdentityOperation",
-                    f"Identity operation for resource '{id}' failed with error 'Failed to perform "
-                    f"resource identity operation. Status: 'BadRequest'. Response: 'Resource "
+                    f"Identity operation for resource '{own_id}' failed: 'Failed to "
+                    f"perform resource identity operation. Status: 'BadRequest'. Response: 'Resource "
                     f"'{each}' was not found.''.",
                 )
             said[found.id] = {

@@ -40,7 +40,9 @@ class BlobError(Exception):
     def answer(self) -> Answer:
         text = f"<Error><Code>{self.code}</Code><Message>{self.message}</Message></Error>"
         headers = {"Content-Type": "application/xml", "x-ms-error-code": self.code}
-        return Answer(self.status, f'<?xml version="1.0" encoding="utf-8"?>{text}'.encode(), headers)
+        return Answer(
+            self.status, f'<?xml version="1.0" encoding="utf-8"?>{text}'.encode(), headers
+        )
 
 
 class Blobs(Protocol):
@@ -70,8 +72,11 @@ class AzureGate(Gate[Call]):
 
     refused = Refused
 
-    def __init__(self, parts: Parts, handlers: Handlers, blobs: Blobs) -> None:
+    def __init__(
+        self, parts: Parts, handlers: Handlers, blobs: Blobs, defects: list[BaseException]
+    ) -> None:
         super().__init__(parts.changed)
+        self.defects = defects
         self._parts = parts
         self._handlers = handlers
         self._blobs = blobs

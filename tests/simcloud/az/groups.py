@@ -57,18 +57,18 @@ class Groups:
         names.check_name(GROUP, name)
         names.check_location(GROUP, body["location"])
         names.check_tags(body.get("tags"))
-        id = f"{self._parts.scope}/resourceGroups/{name}"
-        former = self._parts.resources.find(id)
+        own_id = f"{self._parts.scope}/resourceGroups/{name}"
+        former = self._parts.resources.find(own_id)
         if former is None:
             content = {
-                "id": id,
+                "id": own_id,
                 "name": name,
                 "type": GROUP,
                 "location": place(body["location"]),
                 "tags": body.get("tags") or {},
                 "properties": {"provisioningState": "Succeeded"},
             }
-            return reply(201, self._parts.resources.add(Resource(id, content)).content)
+            return reply(201, self._parts.resources.add(Resource(own_id, content)).content)
         self._check_usable(former)
         if place(body["location"]) != former.location:
             raise ArmError(

@@ -60,12 +60,12 @@ class Identities:
         if former:
             former.content["tags"] = body.get("tags") or {}
             return reply(200, former.content)
-        id = canonical(context.id)
+        own_id = canonical(context.id)
         directory = self._parts.directory
-        principal = Principal(name, resource=id)
+        principal = Principal(name, resource=own_id)
         directory.add(principal, self._parts.timing.principal_ready)
         content = {
-            "id": id,
+            "id": own_id,
             "name": name,
             "type": IDENTITY,
             "location": place(body["location"]),
@@ -76,7 +76,7 @@ class Identities:
                 "clientId": principal.client_id,
             },
         }
-        made = Resource(id, content, inner=Identity(principal, directory))
+        made = Resource(own_id, content, inner=Identity(principal, directory))
         return reply(201, self._parts.resources.add(made).content)
 
     def _delete(self, context: Context) -> Answer:

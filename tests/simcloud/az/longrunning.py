@@ -43,9 +43,7 @@ class Operation:
 class Operations:
     """All that were begun. Its methods are called with the lock held."""
 
-    def __init__(
-        self, subscription: str, schedule: Schedule, clock: Clock, timing: Timing
-    ) -> None:
+    def __init__(self, subscription: str, schedule: Schedule, clock: Clock, timing: Timing) -> None:
         self._subscription = subscription
         self._schedule = schedule
         self._clock = clock

@@ -16,7 +16,7 @@ LOCATIONS = (
     "westcentralus", "westeurope", "westus", "westus2", "westus3",
 )  # fmt: skip
 _RULES = {
-    "Microsoft.Compute/virtualMachineScaleSets": r"[^_\\/\"\[\]:|<>+=;,?*@&\s][^\\/\"\[\]:|<>+=;,?*@&_\s]{0,63}(?<![.-])",
+    "Microsoft.Compute/virtualMachineScaleSets": r"[^\\/\"\[\]:|<>+=;,?*@&_\s]{1,64}(?<![.-])",
     "Microsoft.Insights/autoscaleSettings": r"[^<>%&\\?/]{1,260}(?<![. ])",
     "Microsoft.ManagedIdentity/userAssignedIdentities": r"[A-Za-z0-9][A-Za-z0-9_-]{2,127}",
     "Microsoft.Network/networkSecurityGroups": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
@@ -65,7 +65,9 @@ def check_tags(tags: Mapping[str, str] | None, longest: int = _TAG_NAME) -> None
         raise ArmError(400, "DuplicateTagName", "Tag names are the same in any case.")
     for name, value in tags.items():
         if not name or len(name) > longest or re.search(r"[<>%&\\?/]", name):
-            text = f"The tag name '{name}' is invalid: at most {longest} characters, none of <>%&\\?/."
+            text = (
+                f"The tag name '{name}' is invalid: at most {longest} characters, none of <>%&\\?/."
+            )
             raise ArmError(400, "InvalidTagNameCharacters", text)
         if name.lower().startswith(_RESERVED):
             text = f"The tag name '{name}' begins with a reserved prefix."

@@ -85,10 +85,10 @@ class Network:
     def _subnet(self, network: Resource, given: Mapping[str, Any]) -> Resource:
         name = given.get("name") or ""
         names.check_name(SUBNET, name)
-        id = f"{network.id}/subnets/{name}"
-        self._check_references(id, network.location, given)
+        own_id = f"{network.id}/subnets/{name}"
+        check_references(self._parts, own_id, network.location, given)
         content = {
-            "id": id,
+            "id": own_id,
             "name": name,
             "type": SUBNET,
             "etag": etag(),
@@ -99,7 +99,7 @@ class Network:
                 "provisioningState": "Updating",
             },
         }
-        return self._parts.resources.add(Resource(id, content))
+        return self._parts.resources.add(Resource(own_id, content))
 
     def _put_security(self, context: Context) -> Answer:
         made = self._begin(context, SECURITY, context["networkSecurityGroupName"])
@@ -138,9 +138,9 @@ class Network:
             self._check_idle(former)
             former.content["tags"] = body.get("tags") or {}
             return former
-        id = canonical(context.id)
+        own_id = canonical(context.id)
         content = {
-            "id": id,
+            "id": own_id,
             "name": name,
             "type": type,
             "etag": etag(),
@@ -148,7 +148,7 @@ class Network:
             "tags": body.get("tags") or {},
             "properties": {},
         }
-        return Resource(id, content)
+        return Resource(own_id, content)
 
     def _change(self, context: Context, made: Resource, inside: list[Resource]) -> Answer:
         """Have it be done after a while."""
@@ -221,7 +221,7 @@ class Network:
         for each in self._parts.resources:
             if each.id.lower().startswith(resource.id.lower().partition("/subnets/")[0]):
                 continue
-            ids = [id.lower() for _, id in references(each.content)]
+            ids = [own_id.lower() for _, own_id in references(each.content)]
             if resource.id.lower() in ids:
                 kind = "Subnet" if resource.type == SUBNET else "NetworkSecurityGroup"
                 raise ArmError(
@@ -231,11 +231,8 @@ class Network:
                     f"order to delete it, delete all the resources within it.",
                 )
 
-    def _check_references(self, id: str, location: str, given: Mapping[str, Any]) -> None:
-        check_references(self._parts, id, location, given)
 
-
-def check_references(parts: Parts, id: str, location: str, given: Mapping[str, Any]) -> None:
+def check_references(parts: Parts, own_id: str, location: str, given: Mapping[str, Any]) -> None:
     """What a resource uses of the network has to be there, here, and finished."""
     for key, other in references(given):
         if key not in ("subnet", "networkSecurityGroup"):
@@ -246,7 +243,7 @@ def check_references(parts: Parts, id: str, location: str, given: Mapping[str, A
             raise ArmError(
                 400,
                 "InvalidResourceReference",
-                f"Resource {other} referenced by resource {id} was not found. Please make sure "
+                f"Resource {other} referenced by resource {own_id} was not found. Please make sure "
                 f"that the referenced resource exists, and that both resources are in the same "
                 f"region.",
             )
@@ -255,8 +252,8 @@ def check_references(parts: Parts, id: str, location: str, given: Mapping[str, A
             raise ArmError(
                 409,
                 "ReferencedResourceNotProvisioned",
-                f"Cannot proceed with operation because resource {other} used by resource {id} is "
-                f"not in Succeeded state. Resource is in {state} state.",
+                f"Cannot proceed with operation because resource {other} used by resource {own_id} "
+                f"is not in Succeeded state. Resource is in {state} state.",
             )
 
 

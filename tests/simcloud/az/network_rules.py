@@ -40,7 +40,9 @@ def check_network(properties: Mapping[str, Any]) -> None:
         subnets.append((each.get("name"), subnet))
     for (one, first), (other, second) in combinations(subnets, 2):
         if first.overlaps(second):
-            text = f"Subnet '{one}' is not valid because its IP address range overlaps with '{other}'."
+            text = (
+                f"Subnet '{one}' is not valid because its IP address range overlaps with '{other}'."
+            )
             raise ArmError(400, "NetcfgSubnetRangesOverlap", text)
 
 
@@ -84,7 +86,7 @@ def _is_port(text: str) -> bool:
     if text == "*":
         return True
     found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
-    return bool(found) and all(int(each) <= 65535 for each in found.groups() if each)
+    return found is not None and all(int(each) <= 65535 for each in found.groups() if each)
 
 
 def _is_address(text: str) -> bool:

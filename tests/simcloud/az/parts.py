@@ -78,17 +78,17 @@ Handlers = Mapping[str, Handler]
 
 def canonical(id: str) -> str:
     """An id with the parts that are no names in the case that Resource Manager gives them."""
-    id = re.sub("(?i)^/subscriptions/", "/subscriptions/", id)
-    id = re.sub("(?i)/resourcegroups/", "/resourceGroups/", id)
-    return re.sub("(?i)/providers/", "/providers/", id)
+    text = re.sub("(?i)^/subscriptions/", "/subscriptions/", id)
+    text = re.sub("(?i)/resourcegroups/", "/resourceGroups/", text)
+    return re.sub("(?i)/providers/", "/providers/", text)
 
 
 def existing_group(parts: Parts, context: Context) -> Resource:
     """The group that a resource is to be changed in."""
-    id = group_of(context.id)
-    found = parts.resources.find(id)
+    group = group_of(context.id)
+    found = parts.resources.find(group)
     if found is None:
-        raise not_found(id)
+        raise not_found(group)
     if found.deleting:
         raise ArmError(
             409,

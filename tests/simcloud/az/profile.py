@@ -162,7 +162,7 @@ def _check_storage(given: Mapping[str, Any] | None, size: Size | None) -> Image:
             target="imageReference",
         )
     if size and size.architecture != image.architecture:
-        text = f"Cannot create a VM of size '{size.name}' with an image of CPU architecture '{image.architecture}'."
+        text = f"The architecture '{image.architecture}' of the image does not fit '{size.name}'."
         raise ArmError(400, "BadRequest", text)
     disk = given.get("osDisk") or {}
     if disk.get("createOption") != "FromImage":
@@ -180,7 +180,7 @@ def _check_storage(given: Mapping[str, Any] | None, size: Size | None) -> Image:
         )
     kind = (disk.get("managedDisk") or {}).get("storageAccountType") or "Standard_LRS"
     if kind.startswith("Premium") and size and not size.premium:
-        text = f"Requested operation cannot be performed because the VM size {size.name} does not support the storage account type {kind}."
+        text = f"The VM size {size.name} does not support the storage account type {kind}."
         raise ArmError(400, "InvalidParameter", text, target="osDisk.managedDisk")
     return image
 

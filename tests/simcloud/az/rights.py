@@ -65,8 +65,8 @@ def check(call: Call, body: Mapping[str, Any], caller: Principal, roles: Roles) 
     main = ""
     for need in needed(call, body):
         if not roles.may(caller.object_id, need.action, need.scope):
-            raise _linked_refusal(caller, main, call, need) if need.linked else _refusal(
-                caller, need
+            raise (
+                _linked_refusal(caller, main, call, need) if need.linked else _refusal(caller, need)
             )
         main = main or need.action
 
@@ -100,15 +100,15 @@ def _scope(call: Call) -> str:
 def _linked(kind: str, body: Mapping[str, Any]) -> Iterator[Need]:
     network = "Microsoft.Network"
     if kind in ("virtualMachineScaleSets", "virtualNetworks", "subnets"):
-        for key, id in references(body):
+        for key, other in references(body):
             if key == "subnet":
-                yield Need(f"{network}/virtualNetworks/subnets/join/action", id, linked=True)
+                yield Need(f"{network}/virtualNetworks/subnets/join/action", other, linked=True)
             elif key == "networkSecurityGroup":
-                yield Need(f"{network}/networkSecurityGroups/join/action", id, linked=True)
+                yield Need(f"{network}/networkSecurityGroups/join/action", other, linked=True)
     identities = (body.get("identity") or {}).get("userAssignedIdentities") or {}
-    for id in identities:
+    for other in identities:
         action = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"
-        yield Need(action, id, linked=True)
+        yield Need(action, other, linked=True)
 
 
 def _refusal(caller: Principal, need: Need) -> ArmError:
@@ -127,6 +127,6 @@ def _linked_refusal(caller: Principal, action: str, call: Call, need: Need) -> A
         "LinkedAuthorizationFailed",
         f"The client '{caller.client_id}' with object id '{caller.object_id}' has permission to "
         f"perform action '{action}' on scope '{call.scope}'; however, it does not have permission "
-        f"to perform action(s) '{need.action}' on the linked scope(s) '{need.scope}' (respectively) "
-        f"or the linked scope(s) are invalid.",
+        f"to perform action(s) '{need.action}' on the linked scope(s) '{need.scope}' "
+        f"(respectively) or the linked scope(s) are invalid.",
     )

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer
 from typing import Any
 
-from tests.simcloud.az.tls import BLOBS, LOGIN, MANAGEMENT, Authority
+from tests.simcloud.az.tls import Authority
 from tests.simcloud.common.wire import CUT, Answer, Request
 
 _HELLO = b"\x16"  # the first byte of a client that begins with TLS
@@ -42,10 +42,10 @@ class _Handler(BaseHTTPRequestHandler):
             with suppress(OSError):
                 self.request.close()
 
-    def do_CONNECT(self) -> None:  # noqa: N802
+    def do_CONNECT(self) -> None:
         host, _, port = self.path.partition(":")
-        if port != "443" or not (host in (LOGIN, MANAGEMENT) or host.endswith(BLOBS)):
-            self.send_error(502, "Nothing but the simulated Azure is behind this proxy")
+        if port != "443" or not self.server.knows(host):
+            self.send_error(502, "There is no such host in the simulated Azure")
             return
         self.send_response(200, "Connection established")
         self.end_headers()
@@ -93,8 +93,14 @@ class Server(TCPServer):
     request_queue_size = 128
     allow_reuse_address = True
 
-    def __init__(self, answer: Callable[[Request], Answer], authority: Authority) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Request], Answer],
+        knows: Callable[[str], bool],
+        authority: Authority,
+    ) -> None:
         self.answer = answer
+        self.knows = knows
         self.context = authority.context()
         self._clients: dict[Any, tuple[threading.Thread, socket.socket]] = {}
         self._guard = threading.Lock()

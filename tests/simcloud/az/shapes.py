@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def _of_value(rule: Mapping[str, Any], value: Any, path: str, sent: bool) -> Ite
 
 def _beyond(limits: Mapping[str, Any], value: Any, path: str) -> Iterator[str]:
     """Azure's packages write a pattern as `^...$`, and lengths of texts and lists alike."""
-    checks = {
+    checks: dict[str, Callable[[Any], bool]] = {
         "InclusiveMinimum": lambda limit: value >= limit,
         "InclusiveMaximum": lambda limit: value <= limit,
         "ExclusiveMinimum": lambda limit: value > limit,

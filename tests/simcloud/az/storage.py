@@ -93,9 +93,9 @@ class Storage:
         return reply(202, None, parts.operations.headers(operation, "result"))
 
     def _made(self, context: Context, name: str, body: Mapping[str, Any]) -> Resource:
-        id, location = canonical(context.id), place(body["location"])
+        own_id, location = canonical(context.id), place(body["location"])
         content = {
-            "id": id,
+            "id": own_id,
             "name": name,
             "type": ACCOUNT,
             "location": location,
@@ -115,7 +115,7 @@ class Storage:
                 "primaryEndpoints": {"blob": f"https://{name}{BLOBS}/"},
             },
         }
-        return Resource(id, content, inner=Account(name, id, [_key(), _key()]))
+        return Resource(own_id, content, inner=Account(name, own_id, [_key(), _key()]))
 
     def _check_free(self, name: str) -> None:
         if self.account(name):
@@ -179,9 +179,9 @@ class Storage:
         return reply(201, self.add_container(account, name).content)
 
     def add_container(self, account: Account, name: str) -> Resource:
-        id = f"{account.id}/blobServices/default/containers/{name}"
+        own_id = f"{account.id}/blobServices/default/containers/{name}"
         content = {
-            "id": id,
+            "id": own_id,
             "name": name,
             "type": CONTAINER,
             "etag": etag(),
@@ -195,7 +195,7 @@ class Storage:
             },
         }
         account.containers[name] = Container(name)
-        return self._parts.resources.add(Resource(id, content))
+        return self._parts.resources.add(Resource(own_id, content))
 
     def _get_container(self, context: Context) -> Answer:
         self._account_of(context)
@@ -213,9 +213,9 @@ class Storage:
         return reply(200)
 
     def remove_container(self, account: Account, name: str) -> None:
-        id = f"{account.id}/blobServices/default/containers/{name}"
-        self._parts.resources.remove(self._parts.resources.get(id))
-        self._parts.roles.forget_below(id)
+        own_id = f"{account.id}/blobServices/default/containers/{name}"
+        self._parts.resources.remove(self._parts.resources.get(own_id))
+        self._parts.roles.forget_below(own_id)
         account.containers.pop(name)
         account.gone[name] = self._parts.clock.now() + self._parts.timing.container_gone
 
@@ -230,10 +230,10 @@ class Storage:
         return next((each for each in known if each.name == name), None)
 
     def _account_of(self, context: Context) -> Account:
-        id = context.id.partition("/blobServices/")[0]
-        found = self._parts.resources.find(id)
+        own_id = context.id.partition("/blobServices/")[0]
+        found = self._parts.resources.find(own_id)
         if found is None:
-            raise not_found(id)
+            raise not_found(own_id)
         self._check_idle(found)
         account: Account = found.inner
         return account

@@ -8,6 +8,7 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
 const wanted = JSON.parse(readFileSync(new URL("packages.json", import.meta.url)));
+const OUTDATED = new Set(["VirtualMachineSizeTypes"]); // the package says so itself
 const types = {};
 const operations = {};
 const sources = {};
@@ -108,7 +109,7 @@ class Package {
       case "Enum":
         return { is: "string", values: type.allowedValues };
       case "String": {
-        const known = this.known[`Known${kind}`];
+        const known = OUTDATED.has(kind) ? undefined : this.known[`Known${kind}`];
         return known ? { is: "string", values: Object.values(known) } : { is: "string" };
       }
       case "Number":
