@@ -189,17 +189,9 @@ class User:
         return list(found["value"])
 
     def store(self, account: str = "anaccount", container: str = "box") -> AzureStore:
-        """By a token, through the proxy."""
+        """By a token; how to get to it is told by the variables of the process."""
         token = self.credential.get_token("https://storage.azure.com/.default").token
-        return AzureStore(
-            container,
-            account_name=account,
-            bearer_token=token,
-            client_options={
-                "proxy_url": self.environment["HTTPS_PROXY"],
-                "proxy_ca_certificate": "",
-            },
-        )
+        return AzureStore(container, account_name=account, bearer_token=token)
 
 
 class RefusedError(Exception):

@@ -76,7 +76,8 @@ class SimAzure(SimAccount[Call, Refusal]):
             **Shop(parts, self._compute, accepted).handlers(),
             **self._autoscale.handlers(),
         }
-        gate = AzureGate(parts, handlers, BlobService(parts, self._storage), defects)
+        self.blobs = BlobService(parts, self._storage)
+        gate = AzureGate(parts, handlers, self.blobs, defects)
         super().__init__(clock, changed, offers, gate)
         self._open = ExitStack()
         self._users: set[str] = set()
@@ -146,6 +147,11 @@ class SimAzure(SimAccount[Call, Refusal]):
             "SSL_CERT_FILE": bundle,
             "REQUESTS_CA_BUNDLE": bundle,
         }
+
+    def principal(self, client_id: str) -> str:
+        """The id that roles are assigned to, of a user or an identity."""
+        with self._changed:
+            return self._parts.directory.by_client(client_id).object_id
 
     # What shall go wrong with calls
 

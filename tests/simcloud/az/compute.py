@@ -290,9 +290,9 @@ class Compute:
                 raise ArmError(
                     400,
                     "FailedIdentityOperation",
-                    f"Identity operation for resource '{own_id}' failed: 'Failed to "
-                    f"perform resource identity operation. Status: 'BadRequest'. Response: 'Resource "
-                    f"'{each}' was not found.''.",
+                    f"Identity operation for resource '{own_id}' failed with error 'Failed to "
+                    f"perform resource identity operation. Status: 'BadRequest'. Response: "
+                    f"'Resource '{each}' was not found.''.",
                 )
             said[found.id] = {
                 "principalId": found.properties["principalId"],

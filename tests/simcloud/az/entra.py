@@ -81,6 +81,9 @@ class Directory:
     def exists(self, object_id: str) -> bool:
         return object_id in self._principals
 
+    def by_client(self, client_id: str) -> Principal:
+        return next(p for p in self._principals.values() if p.client_id == client_id)
+
     def knows(self, object_id: str) -> bool:
         there = object_id in self._principals
         return there and self._known_at[object_id] <= self._clock.now()
