@@ -22,8 +22,8 @@ def listing(account: Account, container: Container, given: Mapping[str, str], pa
     prefix, delimiter = given.get("prefix", ""), given.get("delimiter", "")
     size = min(int(given.get("maxresults") or page), page)
     entries = _entries(container, prefix, delimiter)
-    marker = given.get("marker", "")
-    rest = [each for each in entries if each[0] >= marker] if marker else entries
+    first = given.get("marker") or given.get("startFrom", "")  # both inclusive
+    rest = [each for each in entries if each[0] >= first]
     text = "".join(each for _, each in rest[:size])
     following = escape(rest[size][0]) if len(rest) > size else ""
     body = (

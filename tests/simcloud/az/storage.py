@@ -264,7 +264,7 @@ def _check(name: str, body: Mapping[str, Any]) -> None:
 
 def _told(account: Account) -> list[dict[str, str]]:
     return [
-        {"keyName": f"key{number}", "value": key, "permissions": "FULL"}
+        {"keyName": f"key{number}", "value": key, "permissions": "Full"}
         for number, key in enumerate(account.keys, 1)
     ]
 
