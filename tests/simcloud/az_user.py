@@ -281,10 +281,10 @@ def _good(answer: httpx.Response) -> httpx.Response:
 def _version(path: str) -> str:
     _, mark, rest = path.lower().rpartition("/providers/")
     namespace, _, kind = rest.partition("/")
-    if not mark or namespace not in VERSIONS:
+    if not mark or kind in ("", "register"):
         return VERSIONS[""]
     if kind == "skus":
         return VERSIONS["microsoft.compute/skus"]
     if kind.endswith(("/publicipaddresses", "/networkinterfaces")):
         return "2018-10-01"
-    return VERSIONS[namespace]
+    return VERSIONS.get(namespace, VERSIONS[""])

@@ -1,4 +1,4 @@
-"""Blobs of the simulated Azure as obstore sees them: conditions, lists, rights, signed addresses."""
+"""Blobs of the simulated Azure as obstore sees them: conditions, lists, rights, signatures."""
 
 from __future__ import annotations
 

@@ -188,6 +188,11 @@ class SimAzure(SimAccount[Call, Refusal]):
         with self._changed:
             self._parts.registered.discard(namespace.lower())
 
+    def registered(self) -> set[str]:
+        """The providers that it uses, in lower case."""
+        with self._changed:
+            return set(self._parts.registered)
+
     def quota(self, name: str, location: str, limit: int) -> None:
         """Have a quota of cores: `cores`, `lowPriorityCores` or a family."""
         with self._changed:
