@@ -240,7 +240,7 @@ def scale_set(
                 "ssh": {"publicKeys": [where]},
             },
         },
-        "storageProfile": {"imageReference": UBUNTU, "osDisk": {"createOption": "FromImage"}},
+        "storageProfile": {"imageReference": {**UBUNTU}, "osDisk": {"createOption": "FromImage"}},
         "networkProfile": {
             "networkInterfaceConfigurations": [{"name": "card", "properties": card}]
         },

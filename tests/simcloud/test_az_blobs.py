@@ -199,7 +199,7 @@ def test_tokens_are_for_storage_and_run_out(az: SimAzure, az_user: User, box: Az
         store = AzureStore("box", account_name="anaccount", bearer_token=token)
         with pytest.raises(UnauthenticatedError):
             obstore.get(store, "key")
-    az.advance(3601)
+    az.expire_tokens()
     with pytest.raises(UnauthenticatedError):
         obstore.get(box, "key")
 

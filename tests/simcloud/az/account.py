@@ -7,6 +7,7 @@ the addresses that the real Azure has: see `environment`.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -152,6 +153,12 @@ class SimAzure(SimAccount[Call, Refusal]):
         """The id that roles are assigned to, of a user or an identity."""
         with self._changed:
             return self._parts.directory.by_client(client_id).object_id
+
+    def expire_tokens(self) -> None:
+        """Have all tokens run out that there are. Time that is put forward does not do it:
+        clients go by their own clock."""
+        with self._changed:
+            self._parts.directory.valid_since = time.time()
 
     # What shall go wrong with calls
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from email.utils import format_datetime
@@ -161,10 +162,11 @@ class Metadata:
         if audience not in (*ARM_AUDIENCES, STORAGE_AUDIENCE):
             return _refused("invalid_resource", f"The resource {audience} was not found.")
         principal = identity.inner.principal
-        lasts, now = self._parts.timing.identity_token, self._parts.clock.now()
+        lasts, now = self._parts.timing.identity_token, time.time()
         key = (principal.object_id, audience)
         token, end = self._tokens.get(key, ("", 0.0))
-        if end - now < lasts / 2:
+        begun = end - lasts
+        if end - now < lasts / 2 or begun < self._parts.directory.valid_since:
             token = self._parts.directory.issue(principal, audience, lasts)
             end = now + lasts
             self._tokens[key] = (token, end)
