@@ -162,7 +162,8 @@ def test_the_metadata_service_wants_its_header_and_a_version(az: SimAzure, az_us
 def test_evictions_are_told_before_and_can_be_approved(az: SimAzure, az_user: User) -> None:
     script = _script(
         "events() { imds 'scheduledevents?api-version=2020-07-01'; }",
-        "until events | grep -q Preempt; do sleep 0.05; done",
+        # All machines of the set are told of all events
+        'until events | grep Preempt | grep -q "\\[\\"$(about name)\\"\\]"; do sleep 0.05; done',
         "events; echo",
         'id=$(events | sed \'s|.*"EventId": "\\([^"]*\\)".*|\\1|\')',
         'curl -sf -H Metadata:true -d "{\\"StartRequests\\": [{\\"EventId\\": \\"$id\\"}]}" \\',
@@ -218,7 +219,8 @@ def test_rights_of_a_machine_are_its_identitys(az: SimAzure, az_user: User) -> N
     script = _script(
         "blob own -T /etc/hostname && echo may write",
         "rights=$(token https://management.azure.com/)",
-        """arm() { curl -s -H "Authorization: Bearer $rights" "https://management.azure.com$1"; }""",
+        'arm() { curl -s -H "Authorization: Bearer $rights" "$arm$1"; }',
+        "arm=https://management.azure.com",
         'arm "${me%/providers/*}?api-version=2025-04-01"; echo',
         'arm "${me%/virtualMachines/*}?api-version=2024-11-01" > /tmp/set',
         "grep -q capacity /tmp/set && echo may look",
