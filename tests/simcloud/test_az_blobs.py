@@ -227,6 +227,16 @@ def test_accounts_that_are_not_there_have_no_address(az_user: User, box: AzureSt
     assert store is not None
 
 
+def test_the_name_of_a_new_account_resolves_after_a_while(az: SimAzure, az_user: User) -> None:
+    az.timing.account_ready = 60
+    az_user.make_container(az_user.make_group())
+    url = "https://anaccount.blob.core.windows.net/box/key"
+    with pytest.raises(httpx.ProxyError):
+        az_user.http.get(url)
+    az.advance(61)
+    assert az_user.http.get(url).status_code == 401
+
+
 def test_another_process_needs_only_the_variables(az_user: User, box: AzureStore) -> None:
     """A laptop has a proxy and an authority to trust, and asks for the addresses of Azure."""
     script = (

@@ -159,6 +159,18 @@ def test_the_metadata_service_wants_its_header_and_a_version(az: SimAzure, az_us
     assert _machine(instance).run("hostname").stdout.strip() == "a-set000000"
 
 
+def test_a_new_machine_has_no_tokens_for_a_while(az: SimAzure, az_user: User) -> None:
+    az.timing.identity_ready = 60
+    _make(az_user, _script("until blob own -T /etc/hostname; do sleep 0.1; done"))
+    [instance] = az.instances()
+    url = "http://169.254.169.254/metadata/identity/oauth2/token"
+    query = "api-version=2018-02-01&resource=https://storage.azure.com/"
+    shown = ("-o", "/dev/null", "-w", "%{http_code}", "-H", "Metadata: true", f"{url}?{query}")
+    assert _machine(instance).run("curl", "-s", *shown).stdout == "410"
+    az.advance(61)
+    until(lambda: _content(az_user, "own"))
+
+
 def test_evictions_are_told_before_and_can_be_approved(az: SimAzure, az_user: User) -> None:
     script = _script(
         "events() { imds 'scheduledevents?api-version=2020-07-01'; }",

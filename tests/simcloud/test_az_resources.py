@@ -97,6 +97,31 @@ def test_providers_have_to_be_registered(az: SimAzure, az_user: User) -> None:
     az_user.put(path, _ACCOUNT)
 
 
+def test_what_is_new_is_missing_in_lists_for_a_while(az: SimAzure, az_user: User) -> None:
+    az.timing.listed = 60
+    group = az_user.make_group("new", mine="yes")
+    az_user.make_identity(group)
+    query = {"$filter": "tagName eq 'mine'"}
+    assert az_user.get("resourceGroups", **query)["value"] == []
+    assert az_user.get("resources")["value"] == []
+    assert az_user.get(group)["name"] == "new"
+    az.advance(61)
+    assert len(az_user.get("resourceGroups", **query)["value"]) == 1
+    assert len(az_user.get("resources")["value"]) == 1
+
+
+def test_locks_keep_things_from_being_deleted(az: SimAzure, az_user: User) -> None:
+    group = az_user.make_group()
+    identity = az_user.make_identity(group)["id"]
+    az.lock(identity)
+    for path in (identity, group):
+        answer = az_user.call("DELETE", path)
+        assert answer.status_code == 409
+        refused("ScopeLocked", answer)
+    az.lock(identity, on=False)
+    az_user.delete(group)
+
+
 # Storage accounts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -111,6 +112,19 @@ def test_changes_get_into_each_others_way(az: SimAzure, az_user: User, group: st
     az.advance(61)
     az_user.finish(newer)
     assert len(az_user.machines(path)) == 3
+
+
+def test_some_things_cannot_be_changed(az_user: User, group: str, subnet: str) -> None:
+    path = f"{group}/{_SETS}/a-set"
+    body = scale_set(subnet, 1, spot="Delete")
+    az_user.put(path, body)
+    assert az_user.call("PUT", path, body).status_code == 200
+    for where, value in ((f"{_VM}.priority", "Low"), (f"{_VM}.osProfile.adminUsername", "other")):
+        other = json.loads(json.dumps(body))
+        if where.endswith("adminUsername"):
+            _changed(other, f"{_KEY}.path", "/home/other/.ssh/authorized_keys")
+        answer = az_user.call("PUT", path, _changed(other, where, value))
+        refused("PropertyChangeNotAllowed", answer)
 
 
 def test_more_are_made_than_asked_for_unless_this_is_forbidden(

@@ -195,6 +195,11 @@ class SimAzure(SimAccount[Call, Refusal]):
         with self._changed:
             self._parts.registered.discard(namespace.lower())
 
+    def lock(self, scope: str, *, on: bool = True) -> None:
+        """Have a lock of somebody keep everything in a scope from being deleted."""
+        with self._changed:
+            (self._parts.locks.add if on else self._parts.locks.discard)(scope)
+
     def registered(self) -> set[str]:
         """The providers that it uses, in lower case."""
         with self._changed:
@@ -240,7 +245,8 @@ class SimAzure(SimAccount[Call, Refusal]):
             return True
         with self._changed:
             found = self._storage.account(host.removesuffix(BLOBS))
-        return host.endswith(BLOBS) and found is not None
+            there = found is not None and found.inner.resolves <= self._clock.now()
+        return host.endswith(BLOBS) and there
 
     def _prepare(self, instance: Instance) -> None:
         metadata = Metadata(instance, self._parts)

@@ -40,4 +40,5 @@ class Account:
     id: str
     keys: list[str]
     containers: dict[str, Container] = field(default_factory=dict)
+    resolves: float = 0.0  # from when on its name does
     gone: dict[str, float] = field(default_factory=dict)  # until when a name cannot be had again

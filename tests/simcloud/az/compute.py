@@ -84,6 +84,7 @@ class Compute:
         self._check_room(body, former)
         if former:
             self._check_changeable(former)
+            profile.check_change(former.inner, body["properties"])
         made = former or self._made(own_id, name, body)
         self._fill(made, body, identity)
         return self._change(context, made, "Creating" if former is None else "Updating")
@@ -224,7 +225,8 @@ class Compute:
         if "resourceGroupName" in context.call.parameters:
             below = existing_group(self._parts, context).id
         found = self._parts.resources.of_type(SET, below)
-        return paged(context, [each.content for each in found])
+        listed = [each.content for each in found if below or self._parts.resources.is_listed(each)]
+        return paged(context, listed)
 
     def _view(self, context: Context) -> Answer:
         found = self._parts.resources.get(context.id.rpartition("/")[0])

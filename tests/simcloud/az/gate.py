@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from tests.simcloud.az import calls, rights, shapes
+from tests.simcloud.az import calls, rights, roles, shapes
 from tests.simcloud.az.calls import Call
 from tests.simcloud.az.entra import ARM_AUDIENCES, EntraError, Principal
 from tests.simcloud.az.parts import Context, Handlers, Parts
@@ -141,6 +141,7 @@ class AzureGate(Gate[Call]):
         rights.check(call, body, caller, self._parts.roles)
         calls.check_query(call, request)
         self._check_registered(call)
+        self._check_locks(call)
         _check_body(call, request, body)
         handler = self._handlers.get(call.name)
         if handler is None:
@@ -155,6 +156,21 @@ class AzureGate(Gate[Call]):
         if named.lower() != self._parts.subscription:
             text = f"The subscription '{named}' could not be found."
             raise ArmError(404, "SubscriptionNotFound", text)
+
+    def _check_locks(self, call: Call) -> None:
+        """A lock on something keeps what holds it from being deleted, too."""
+        locked = [
+            each
+            for each in self._parts.locks
+            if roles.covers(each, call.scope) or roles.covers(call.scope, each)
+        ]
+        if call.method == "DELETE" and locked:
+            raise ArmError(
+                409,
+                "ScopeLocked",
+                f"The scope '{call.scope}' cannot perform delete operation because following "
+                f"scope(s) are locked: '{locked[0]}'. Please remove the lock and try again.",
+            )
 
     def _check_registered(self, call: Call) -> None:
         """Only what is made needs its provider; what cannot be there is just not found."""

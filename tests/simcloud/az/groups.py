@@ -128,6 +128,7 @@ class Groups:
             each.content
             for each in self._parts.resources.of_type(GROUP)
             if tagged(each.tags, asked)
+            and self._parts.resources.is_listed(each)
             and self._may(context, "Microsoft.Resources/subscriptions/resourceGroups/read", each)
         ]
         return paged(context, found)
@@ -145,6 +146,7 @@ class Groups:
             {key: value for key, value in each.content.items() if key in _LISTED}
             for each in inside
             if each.type != GROUP
+            and self._parts.resources.is_listed(each)
             and "location" in each.content  # else it is a part of another resource
             and tagged(each.tags, asked)
             and asked.get("resourceType", each.type).lower() == each.type.lower()

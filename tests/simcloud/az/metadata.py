@@ -155,6 +155,9 @@ class Metadata:
     # Tokens of its identity
 
     def _token(self, given: dict[str, str]) -> Response:
+        since = self._instance.made.timestamp()
+        if self._parts.clock.now() < since + self._parts.timing.identity_ready:
+            return _error(410, "Gone. The service is being updated")
         identity = self._identity(given)
         if isinstance(identity, Response):
             return identity

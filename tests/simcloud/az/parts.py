@@ -39,8 +39,9 @@ class Parts:
         self.operations = Operations(self.subscription, self.schedule, clock, timing)
         self.directory = Directory(clock, timing)
         self.roles = Roles(clock)
-        self.resources = Resources()
+        self.resources = Resources(clock, timing)
         self.registered: set[str] = set()
+        self.locks: set[str] = set()  # scopes that nothing can be deleted in
         self.events: list[dict[str, Any]] = []  # of the activity log, oldest first
 
     @property

@@ -13,6 +13,13 @@ from tests.simcloud.az.wire import ArmError
 
 CUSTOM_DATA = 87380  # characters of base64, which are 65535 bytes
 _USERS = ("1", "admin", "administrator", "backup", "console", "guest", "root", "test", "user")
+_FIXED = (
+    "priority",
+    "evictionPolicy",
+    "osProfile.computerNamePrefix",
+    "osProfile.adminUsername",
+    "osProfile.linuxConfiguration.ssh",
+)
 _UNKNOWN = ("extensionProfile", "applicationProfile", "capacityReservation", "hardwareProfile")
 
 
@@ -47,6 +54,28 @@ def check_capacity(body: Mapping[str, Any]) -> None:
     if not isinstance(capacity, int) or not 0 <= capacity <= most:
         text = f"The value of parameter sku.capacity is invalid: from 0 to {most}."
         raise ArmError(400, "InvalidParameter", text, target="sku.capacity")
+
+
+def check_change(former: Any, properties: dict[str, Any]) -> None:
+    """What a scale set that exists can become; data that is left out stays what it was."""
+    old, new = former.profile, properties["virtualMachineProfile"]
+    os = new["osProfile"]
+    if "customData" in old["osProfile"]:
+        os.setdefault("customData", old["osProfile"]["customData"])
+    for path in _FIXED:
+        before, after = (_at(each, path) for each in (old, new))
+        if before != after:
+            text = f"Changing property '{path}' is not allowed."
+            raise ArmError(409, "PropertyChangeNotAllowed", text, target=path)
+    if new != old and former.instances and properties["upgradePolicy"]["mode"] != "Manual":
+        raise NotImplementedError("only upgrades by hand are known here")
+
+
+def _at(value: Mapping[str, Any], path: str) -> Any:
+    found: Any = value
+    for part in path.split("."):
+        found = (found or {}).get(part)
+    return found
 
 
 def spot(properties: Mapping[str, Any]) -> bool:

@@ -6,10 +6,12 @@ What a kind of resource does belongs to its provider.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from tests.simcloud.az.timing import Timing
 from tests.simcloud.az.wire import ArmError, segments
+from tests.simcloud.common.clock import Clock
 
 
 @dataclass
@@ -20,7 +22,8 @@ class Resource:
     content: dict[str, Any]
     going_on: str = ""  # the id of the operation that changes it
     inner: Any = None  # what its provider keeps beside the content
-    deleting: bool = field(default=False)
+    deleting: bool = False
+    listed: float = 0.0  # when lists over groups begin to have it
 
     @property
     def name(self) -> str:
@@ -47,10 +50,14 @@ class Resource:
 class Resources:
     """Those that there are, in the order in which they were made."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock, timing: Timing) -> None:
+        self._clock = clock
+        self._timing = timing
         self._all: dict[str, Resource] = {}
 
     def add(self, resource: Resource) -> Resource:
+        if not resource.listed:
+            resource.listed = self._clock.now() + self._timing.listed
         self._all[resource.id.lower()] = resource
         return resource
 
@@ -76,6 +83,10 @@ class Resources:
     def of_type(self, type: str, below: str = "") -> list[Resource]:
         inside = self.below(below) if below else iter(list(self._all.values()))
         return [each for each in inside if each.type.lower() == type.lower()]
+
+    def is_listed(self, resource: Resource) -> bool:
+        """Whether a list over groups has it already; by its id it is found at once."""
+        return resource.listed <= self._clock.now()
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(list(self._all.values()))

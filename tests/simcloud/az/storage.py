@@ -83,6 +83,7 @@ class Storage:
 
         def finish() -> dict[str, Any]:
             made.properties["provisioningState"] = "Succeeded"
+            made.inner.resolves = self._parts.clock.now() + self._parts.timing.account_ready
             return made.content
 
         parts = self._parts

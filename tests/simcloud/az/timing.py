@@ -18,8 +18,11 @@ class Timing:
     principal_ready: float = 0.0  # how long a new identity is unknown to role assignments
     role_ready: float = 0.0  # how long a role assignment has no effect
     role_gone: float = 0.0  # how long a deleted one still has
+    listed: float = 0.0  # how long a new resource is missing in lists over groups
+    account_ready: float = 0.0  # how long the name of a new storage account does not resolve
     container_gone: float = 0.0  # how long there can be none of the name of a deleted container
     launch: float = 0.0  # how long an instance is being made before its machine boots
+    identity_ready: float = 0.0  # how long after its launch an instance has no tokens
     shutdown: float = 10.0  # how long a machine has to shut down in order
     notice: float = 2.0  # from the notice of an eviction to the eviction; 30 in Azure
     restore: float = 0.1  # how long until an evicted instance is tried to be restored
