@@ -14,6 +14,7 @@ import pytest
 from obstore.exceptions import (
     AlreadyExistsError,
     GenericError,
+    NotModifiedError,
     PermissionDeniedError,
     PreconditionError,
     UnauthenticatedError,
@@ -111,6 +112,25 @@ def test_many_blobs_are_deleted_at_once(az: SimAzure, box: AzureStore) -> None:
     obstore.delete(box, [str(number) for number in range(4)])
     assert [each["path"] for each in obstore.list(box).collect()] == ["4"]
     assert [call.name for call in az.calls] == ["blobs.SubmitBatch", "blobs.ListBlobs"]
+
+
+def test_deleting_what_is_not_there_is_an_error(box: AzureStore) -> None:
+    """Unlike on other clouds, and in a batch, too, whose other blobs are gone then."""
+    with pytest.raises(FileNotFoundError):
+        obstore.delete(box, "missing")
+    obstore.put(box, "there", b"")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        obstore.delete(box, ["missing", "there"])
+    assert obstore.list(box).collect() == []
+
+
+def test_entity_tags_in_lists_have_no_quotes(box: AzureStore) -> None:
+    made = obstore.put(box, "key", b"")
+    [found] = obstore.list(box).collect()
+    assert made["e_tag"] == f'"{found["e_tag"]}"'
+    with pytest.raises(NotModifiedError):
+        obstore.get(box, "key", options={"if_none_match": made["e_tag"] or ""})
+    assert _bytes(box, "key") == b""
 
 
 def test_keys_open_everything_unless_the_account_forbids_it(az_user: User, box: AzureStore) -> None:

@@ -108,6 +108,12 @@ def _parts(request: Request, boundary: bytes) -> Iterator[Request]:
         yield Request(method, path, query, headers, b"")
 
 
+def _phrase(answer: Answer) -> str:
+    if answer.status < 400:
+        return "Accepted"
+    return ElementTree.fromstring(answer.body).findtext("Message") or ""
+
+
 def answers_of_batch(answers: list[Answer]) -> Answer:
     mark = "batchresponse_66925647-d0cb-4109-b6d3-28efe3e1e5ed"
     text = b""
@@ -115,7 +121,7 @@ def answers_of_batch(answers: list[Answer]) -> Answer:
         headers = "".join(f"{name}: {value}\r\n" for name, value in each.headers.items())
         text += (
             f"--{mark}\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\n"
-            f"HTTP/1.1 {each.status} Answer\r\n{headers}"
+            f"HTTP/1.1 {each.status} {_phrase(each)}\r\n{headers}"
             f"Content-Length: {len(each.body)}\r\n\r\n"
         ).encode() + each.body
         text += b"\r\n"

@@ -18,6 +18,7 @@ from typing import Any
 from tests.simcloud.az.tls import Authority
 from tests.simcloud.common.wire import CUT, Answer, Request
 
+_EMPTY = (204, 304)
 _HELLO = b"\x16"  # the first byte of a client that begins with TLS
 
 
@@ -69,10 +70,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
-        if "Content-Length" not in answer.headers:
+        if "Content-Length" not in answer.headers and answer.status not in _EMPTY:
             self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
-        if self.command != "HEAD":
+        if self.command != "HEAD" and answer.status not in _EMPTY:
             self.wfile.write(answer.body)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _answer  # noqa: N815
