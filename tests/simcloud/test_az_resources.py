@@ -122,6 +122,15 @@ def test_locks_keep_things_from_being_deleted(az: SimAzure, az_user: User) -> No
     az_user.delete(group)
 
 
+def test_who_asks_too_early_is_noticed(az: SimAzure, az_user: User) -> None:
+    az.timing.group_gone, az.timing.retry_after = 60, 15
+    answer = az_user.call("DELETE", az_user.make_group())
+    assert answer.headers["retry-after"] == "15"
+    assert az.impatient == []
+    az_user.poll(answer.headers["location"])
+    assert len(az.impatient) == 1
+
+
 # Storage accounts
 
 

@@ -277,6 +277,20 @@ def test_sizes_and_quotas_are_told_and_kept(
     assert (family["currentValue"], family["limit"]) == (2, 4)
 
 
+def test_a_price_that_is_too_low_is_refused(
+    az: SimAzure, az_user: User, group: str, subnet: str
+) -> None:
+    az.spot_price("Standard_D2s_v5", 0.02)
+    body = scale_set(subnet, 1, spot="Delete")
+    price = body["properties"]["virtualMachineProfile"]["billingProfile"]
+    path = f"{group}/{_SETS}/a-set"
+    price["maxPrice"] = 0.01
+    text = refused("OperationNotAllowed", az_user.call("PUT", path, body))
+    assert "lower than the current price '0.02'" in text
+    price["maxPrice"] = 0.02
+    az_user.put(path, body)
+
+
 # When there is no room
 
 
@@ -328,7 +342,7 @@ def test_an_eviction_with_deletion_lowers_the_capacity_for_good(
     az: SimAzure, az_user: User, group: str
 ) -> None:
     made = az_user.make_set(group, 2, spot="Delete")["id"]
-    az.evict(az.instances()[0], notice=False)
+    az.interrupt(az_user.machines(made)[0]["id"], notice=False)
     assert _capacity(az_user, made) == 1
     assert list(_states(az_user, made)) == ["1"]
 

@@ -57,7 +57,7 @@ class SimAzure(SimAccount[Call, Refusal]):
     def __init__(self, host: Host | None = None, timing: Timing | None = None) -> None:
         clock, changed = Clock(), threading.Condition(threading.RLock())
         defects: list[BaseException] = []
-        offers = Offers()
+        self._offers = offers = Offers()
         self.timing = timing or Timing()
         self._parts = parts = Parts(clock, self.timing, changed, defects)
         parts.registered |= {each.lower() for each in PROVIDERS}
@@ -183,6 +183,11 @@ class SimAzure(SimAccount[Call, Refusal]):
         error = FaultError(CUT if cut else status, code)
         self._fail(operation, error, nth=nth, after=after, times=times, who=who)
 
+    @property
+    def impatient(self) -> list[str]:
+        """Operations that were asked for before the time that Retry-After had told was over."""
+        return self._parts.operations.impatient
+
     # What there is elsewhere
 
     def foreign_account(self, name: str) -> None:
@@ -210,12 +215,24 @@ class SimAzure(SimAccount[Call, Refusal]):
         with self._changed:
             self._compute.quotas.set(name, location, limit)
 
+    def spot_price(self, size: str, dollars: float) -> None:
+        """Have spot machines of this size cost so much an hour."""
+        with self._changed:
+            self._offers.set_price(size, dollars)
+
     # What happens to instances
 
     def instances(self) -> list[Instance]:
         """All that were ever made, in that order."""
         with self._changed:
             return list(self._compute.made)
+
+    def interrupt(self, instance_id: str, *, notice: bool) -> None:
+        """Evict the instance of this id, as on other clouds."""
+        with self._changed:
+            found = [each for each in self._compute.made if each.id == instance_id]
+        assert found, f"there is no instance {instance_id}"
+        self.evict(found[0], notice=notice)
 
     def evict(self, instance: Instance, *, notice: bool) -> None:
         """Take a spot instance away: at once, or `timing.notice` seconds after its notice."""

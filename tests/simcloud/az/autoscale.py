@@ -55,7 +55,7 @@ class Autoscale:
         body, name = context.body, context["autoscaleSettingName"]
         names.check_name(SETTING, name)
         names.check_location(SETTING, body["location"])
-        names.check_tags(body.get("tags"))
+        names.check_tags(body.get("tags"), longest=128, most=15)
         former = self._parts.resources.find(context.id)
         check_same_place(former, body)
         properties = body["properties"]

@@ -248,7 +248,12 @@ class Compute:
 
     def _check_room(self, body: Mapping[str, Any], former: Resource | None) -> None:
         location, sku = place(body["location"]), body["sku"]
-        wanted = Wanted(sku["name"], location, profile.spot(body["properties"]))
+        wanted = Wanted(
+            sku["name"],
+            location,
+            profile.spot(body["properties"]),
+            profile.max_price(body["properties"]["virtualMachineProfile"]),
+        )
         size = catalogue.SIZES.get(sku["name"])
         check_size(wanted, size)
         assert size

@@ -6,6 +6,7 @@ result will be (Location). What an operation does belongs to its provider.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Operation:
     status: str = "InProgress"
     error: ArmError | None = None
     result: Any = None
+    next_look: float = 0.0  # when a caller is to ask again, by this computer's clock
 
     @property
     def going_on(self) -> bool:
@@ -49,6 +51,7 @@ class Operations:
         self._clock = clock
         self._timing = timing
         self._all: dict[str, Operation] = {}
+        self.impatient: list[str] = []  # what was asked for too early
 
     def begin(
         self,
@@ -92,6 +95,7 @@ class Operations:
 
     def headers(self, operation: Operation, *ways: str) -> dict[str, str]:
         """How to follow it: `status`, `result` or both."""
+        self._expect(operation)
         base = f"https://{MANAGEMENT}{operation.place}"
         ask = f"api-version={operation.version}"
         said = {"Retry-After": str(self._timing.retry_after)}
@@ -103,7 +107,7 @@ class Operations:
 
     def tell_status(self, parameters: Mapping[str, str]) -> Answer:
         """What is at the address of Azure-AsyncOperation."""
-        operation = self._find(parameters)
+        operation = self._asked(parameters)
         said: dict[str, Any] = {
             "startTime": operation.started,
             "status": operation.status,
@@ -114,16 +118,26 @@ class Operations:
         if operation.error:
             said["error"] = operation.error.content()
         again = {"Retry-After": str(self._timing.retry_after)} if operation.going_on else {}
+        self._expect(operation)
         return reply(200, said, again)
 
     def tell_result(self, parameters: Mapping[str, str]) -> Answer:
         """What is at the address of Location."""
-        operation = self._find(parameters)
+        operation = self._asked(parameters)
         if operation.going_on:
             return reply(202, None, self.headers(operation, "result"))
         if operation.error:
             raise operation.error
         return reply(204 if operation.result is None else 200, operation.result)
+
+    def _expect(self, operation: Operation) -> None:
+        operation.next_look = time.monotonic() + self._timing.retry_after
+
+    def _asked(self, parameters: Mapping[str, str]) -> Operation:
+        operation = self._find(parameters)
+        if operation.going_on and time.monotonic() < operation.next_look:
+            self.impatient.append(operation.id)
+        return operation
 
     def _find(self, parameters: Mapping[str, str]) -> Operation:
         found = self._all.get(parameters["operationId"])

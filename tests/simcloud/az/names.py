@@ -55,11 +55,11 @@ def check_container_name(name: str) -> None:
         )
 
 
-def check_tags(tags: Mapping[str, str] | None, longest: int = _TAG_NAME) -> None:
+def check_tags(tags: Mapping[str, str] | None, longest: int = _TAG_NAME, most: int = _TAGS) -> None:
     if not tags:
         return
-    if len(tags) > _TAGS:
-        text = f"The number of tags {len(tags)} exceeds the limit of {_TAGS}."
+    if len(tags) > most:
+        text = f"The number of tags {len(tags)} exceeds the limit of {most}."
         raise ArmError(400, "InvalidTagCount", text)
     if len({name.lower() for name in tags}) < len(tags):
         raise ArmError(400, "DuplicateTagName", "Tag names are the same in any case.")

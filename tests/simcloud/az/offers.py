@@ -58,6 +58,7 @@ class Wanted:
     type: str
     zone: str  # the location
     spot: bool
+    price: float = -1  # the most that is paid for a spot machine an hour
 
     def refused(self, why: Refusal) -> ArmError:
         code, text, _ = why.value
@@ -70,6 +71,7 @@ class Offers(Market[Refusal]):
     def __init__(self) -> None:
         super().__init__()
         self._at_once: Market[Refusal] = Market()
+        self._prices: dict[str, float] = {}
 
     def refuse(self, why: Refusal, type: str | None, zone: str | None, times: int | None) -> None:
         if why.value[2]:
@@ -81,11 +83,22 @@ class Offers(Market[Refusal]):
         super().allow()
         self._at_once.allow()
 
+    def set_price(self, type: str, dollars: float) -> None:
+        self._prices[type] = dollars
+
     def check(self, wanted: Wanted) -> None:
         """What a request is answered with, before anything is made."""
         why = self._at_once.refusal(wanted)
         if why:
             raise wanted.refused(why)
+        price = self._prices.get(wanted.type, 0.0)
+        if wanted.spot and 0 <= wanted.price < price:
+            raise ArmError(
+                409,
+                "OperationNotAllowed",
+                f"Unable to perform operation: the max price '{wanted.price}' USD is lower than "
+                f"the current price '{price}' USD for Azure Spot VM size '{wanted.type}'.",
+            )
 
     def allocate(self, wanted: Wanted) -> ArmError | None:
         """Take room for a machine, or say why there is none."""

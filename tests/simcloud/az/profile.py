@@ -82,6 +82,10 @@ def spot(properties: Mapping[str, Any]) -> bool:
     return properties["virtualMachineProfile"].get("priority") in ("Spot", "Low")
 
 
+def max_price(profile: Mapping[str, Any]) -> float:
+    return float((profile.get("billingProfile") or {}).get("maxPrice", -1))
+
+
 def _check_repairs(properties: Mapping[str, Any]) -> None:
     if (properties.get("automaticRepairsPolicy") or {}).get("enabled"):
         raise ArmError(
@@ -109,7 +113,7 @@ def _check_priority(
     if size and not size.spot:
         text = f"The VM size {size.name} is not supported for Azure Spot Virtual Machines."
         raise ArmError(400, "InvalidParameter", text, target="vmSize")
-    price = (profile.get("billingProfile") or {}).get("maxPrice", -1)
+    price = max_price(profile)
     if price != -1 and (price <= 0 or round(price, 5) != price):
         text = "maxPrice has to be -1, or greater than 0 with at most 5 decimal places."
         raise ArmError(400, "InvalidParameter", text, target="billingProfile.maxPrice")
