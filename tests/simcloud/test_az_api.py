@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from azure.core.exceptions import ClientAuthenticationError
+from azure.identity import DefaultAzureCredential
 
-from tests.simcloud.az import shapes
+from tests.simcloud.az import rights, shapes
 from tests.simcloud.az.account import SimAzure
+from tests.simcloud.az.calls import Call
 from tests.simcloud.az_user import RefusedError, User, refused, scale_set
 from tests.support.waiting import patience
 
@@ -32,6 +35,19 @@ def test_users_need_their_secret_and_their_tenant(az: SimAzure) -> None:
         with pytest.raises(ClientAuthenticationError, match=text):
             user.get("resourceGroups")
         user.close()
+
+
+def test_a_ci_system_needs_no_secret(az: SimAzure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_CLIENT_SECRET", raising=False)
+    environment = az.federate(az.environment())
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    scope = "https://management.azure.com/.default"
+    with DefaultAzureCredential() as credential:
+        assert credential.get_token(scope).token
+    Path(environment["AZURE_FEDERATED_TOKEN_FILE"]).write_text("forged")
+    with DefaultAzureCredential() as credential, pytest.raises(ClientAuthenticationError):
+        credential.get_token(scope)
 
 
 def test_calls_need_a_token_for_resource_manager_that_has_not_run_out(
@@ -94,6 +110,37 @@ def test_what_a_scale_set_uses_has_to_be_allowed_as_well(az: SimAzure, az_user: 
     other = User(az.user({"actions": [compute, join, assign]}))
     other.put(path, scale_set(subnet, 0, identity=identity))
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("virtualMachineScaleSets.update", "Microsoft.Compute/virtualMachineScaleSets/write"),
+        (
+            "virtualMachineScaleSets.deleteInstances",
+            "Microsoft.Compute/virtualMachineScaleSets/delete/action",
+        ),
+        (
+            "virtualMachineScaleSetVMs.list",
+            "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read",
+        ),
+        ("storageAccounts.listKeys", "Microsoft.Storage/storageAccounts/listKeys/action"),
+        (
+            "blobContainers.create",
+            "Microsoft.Storage/storageAccounts/blobServices/containers/write",
+        ),
+        ("roleAssignments.create", "Microsoft.Authorization/roleAssignments/write"),
+        ("permissions.listForResource", "Microsoft.Authorization/permissions/read"),
+        ("autoscaleSettings.delete", "Microsoft.Insights/autoscalesettings/delete"),
+        ("resourceGroups.delete", f"{_GROUPS}/delete"),
+        ("resourceSkus.list", "Microsoft.Compute/skus/read"),
+    ],
+)
+def test_actions_are_those_of_the_documentation(name: str, action: str) -> None:
+    operation = shapes.model()["operations"][name]
+    path = operation["path"].replace("{", "").replace("}", "")
+    call = Call(name, path, operation["method"], operation, {"scope": "scope"})
+    assert [each.action for each in rights.needed(call, {})] == [action]
 
 
 # What requests must be like

@@ -149,6 +149,16 @@ class SimAzure(SimAccount[Call, Refusal]):
             "REQUESTS_CA_BUNDLE": bundle,
         }
 
+    def federate(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The same user without a secret: with a token of a CI system, in a file, instead."""
+        token = f"assertion-{uuid.uuid4()}"
+        path = self._authority.folder / token
+        path.write_text(token)
+        with self._changed:
+            self._parts.directory.federated[environment["AZURE_CLIENT_ID"]] = token
+        rest = {name: v for name, v in environment.items() if name != "AZURE_CLIENT_SECRET"}
+        return {**rest, "AZURE_FEDERATED_TOKEN_FILE": str(path)}
+
     def principal(self, client_id: str) -> str:
         """The id that roles are assigned to, of a user or an identity."""
         with self._changed:

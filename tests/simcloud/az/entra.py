@@ -69,6 +69,7 @@ class Directory:
         self._key = secrets.token_bytes(32)
         self._principals: dict[str, Principal] = {}
         self._known_at: dict[str, float] = {}
+        self.federated: dict[str, str] = {}  # tokens of another issuer, by who they stand for
         self.valid_since = 0.0  # all older tokens have run out
 
     def add(self, principal: Principal, ready: float = 0.0) -> Principal:
@@ -140,7 +141,11 @@ class Directory:
         if found is None or not found.secret:
             text = f"Application with identifier '{client}' was not found in the directory."
             raise EntraError(400, "unauthorized_client", 700016, text)
-        if form.get("client_secret") != found.secret:
+        if "client_assertion" in form:
+            if form["client_assertion"] != self.federated.get(client):
+                text = "No matching federated identity record found for presented assertion."
+                raise EntraError(401, "invalid_client", 70021, text)
+        elif form.get("client_secret") != found.secret:
             text = f"Invalid client secret provided for app '{client}'."
             raise EntraError(401, "invalid_client", 7000215, text)
         return found

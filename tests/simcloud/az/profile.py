@@ -20,7 +20,14 @@ _FIXED = (
     "osProfile.adminUsername",
     "osProfile.linuxConfiguration.ssh",
 )
-_UNKNOWN = ("extensionProfile", "applicationProfile", "capacityReservation", "hardwareProfile")
+_UNKNOWN = (
+    "applicationProfile",
+    "capacityReservation",
+    "extensionProfile",
+    "hardwareProfile",
+    "scheduledEventsProfile",
+    "securityProfile",
+)
 
 
 def check(body: Mapping[str, Any], accepted: set[str]) -> None:

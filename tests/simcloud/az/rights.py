@@ -73,7 +73,7 @@ def check(call: Call, body: Mapping[str, Any], caller: Principal, roles: Roles) 
 
 def _from_path(call: Call) -> str:
     """The kinds of resources in the path, without their names."""
-    kinds = re.findall(r"/providers/(.+)$", call.operation["path"], re.IGNORECASE)[-1].split("/")
+    kinds = call.operation["path"].rpartition("/providers/")[2].split("/")
     known = [each for each in kinds if not each.startswith("{") and each not in ("default",)]
     known = [each for each in known if each.lower() not in ("vmimage", "current")]
     action = "/".join(known)

@@ -43,6 +43,10 @@ class Authority:
         self._folder.cleanup()
 
     @property
+    def folder(self) -> Path:
+        return Path(self._folder.name)
+
+    @property
     def bundle(self) -> Path:
         """A file that clients trust: this authority and those of the system."""
         path = Path(self._folder.name, "authorities.pem")
