@@ -39,6 +39,7 @@ UBUNTU = {
 }
 BLOB_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
 MACHINE_CONTRIBUTOR = "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"
+CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
 _ARM = "https://management.azure.com"
 
 

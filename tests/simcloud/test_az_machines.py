@@ -15,7 +15,7 @@ from obstore.store import MemoryStore
 
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az.instances import Instance
-from tests.simcloud.az_user import BLOB_CONTRIBUTOR, MACHINE_CONTRIBUTOR, User
+from tests.simcloud.az_user import BLOB_CONTRIBUTOR, CONTRIBUTOR, MACHINE_CONTRIBUTOR, User
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.running import RunningMachine
 from tests.support.waiting import until
@@ -37,10 +37,14 @@ blob() { # of the container
     "https://anaccount.blob.core.windows.net/box/$name"
 }
 me=$(about resourceId)
+arm() { # the last argument is the path
+  curl -sSf -H "Authorization: Bearer $(token https://management.azure.com/)" \\
+    "${@:1:$#-1}" "https://management.azure.com${*: -1}"
+}
 leave() { # the scale set, which has one instance less from then on
-  curl -sSf -X POST -H "Authorization: Bearer $(token https://management.azure.com/)" \\
-    -H 'Content-Type: application/json' -d "{\\"instanceIds\\": [\\"${me##*/}\\"]}" \\
-    "https://management.azure.com${me%/virtualMachines/*}/delete?api-version=2024-11-01"
+  arm -X POST -H 'Content-Type: application/json' \\
+    -d "{\\"instanceIds\\": [\\"${me##*/}\\"]}" \\
+    "${me%/virtualMachines/*}/delete?api-version=2024-11-01"
 }
 """
 
@@ -85,41 +89,50 @@ def _content(user: User, key: str) -> str:
         return ""
 
 
-def _keep(user: User, target: str, number: int) -> None:
+def _keep(user: User, target: str, number: int) -> str:
     """Have Azure keep this number of instances."""
     limits = dict.fromkeys(("minimum", "default", "maximum"), str(number))
     profile = {"name": "all", "capacity": limits, "rules": []}
     properties = {"enabled": True, "targetResourceUri": target, "profiles": [profile]}
     path = f"{target.partition('/providers/')[0]}/providers/Microsoft.Insights"
     body = {"location": "eastus", "properties": properties}
-    user.put(f"{path}/autoscalesettings/keeper", body)
+    return str(user.put(f"{path}/autoscalesettings/keeper", body)["id"])
 
 
 def test_a_whole_loop(az: SimAzure, az_user: User) -> None:
-    """Launch, write, be evicted, be replaced, append, leave; nothing is left."""
+    """Launch, write, be evicted, be replaced, append, leave for good; nothing is left.
+
+    Nobody outside does anything: Azure keeps the number of instances, until the machine says that
+    it need not any more.
+    """
     script = _script(
         "blob log > /tmp/log || true",
         "about name >> /tmp/log; echo >> /tmp/log",
         "blob log -T /tmp/log",
         "[ $(wc -l < /tmp/log) = 2 ] || exec sleep 1000",
+        "until blob ready; do sleep 0.1; done",
+        "keeper=${me%/providers/*}/providers/Microsoft.Insights/autoscalesettings/keeper",
+        "arm -X DELETE $keeper?api-version=2015-04-01",
         "leave",
         "sleep 1000",
     )
     made = _make(az_user, script, spot="Delete")
+    keeper = _keep(az_user, made, 1)
+    [principal] = {
+        each["principalId"]
+        for each in az_user.get(made)["identity"]["userAssignedIdentities"].values()
+    }
+    az_user.assign(keeper, CONTRIBUTOR, principal)
     until(lambda: _content(az_user, "log").split() == ["a-set_0"])
-    [first] = az.instances()
-    az.evict(first, notice=False)
-    assert az_user.get(made)["sku"]["capacity"] == 0
-    _keep(az_user, made, 1)
+    az.evict(az.instances()[0], notice=False)
     until(lambda: _content(az_user, "log").split() == ["a-set_0", "a-set_1"])
-    az_user.delete(
-        f"{made.partition('/providers/')[0]}/providers/Microsoft.Insights/autoscalesettings/keeper"
-    )
+    obstore.put(az_user.store(), "ready", b"")
     second = az.instances()[1]
     until(lambda: second.gone)
-    until(lambda: not az_user.machines(made))
-    assert ("virtualMachineScaleSets.deleteInstances", "an-identity", "") in [
-        (call.name, call.who, call.error) for call in az.calls
+    assert az_user.get(made)["sku"]["capacity"] == 0
+    assert [call.name for call in az.calls if call.who == "an-identity"][-2:] == [
+        "autoscaleSettings.delete",
+        "virtualMachineScaleSets.deleteInstances",
     ]
     az_user.delete("resourceGroups/a-group")
     assert az.inventory() == []
@@ -157,6 +170,17 @@ def test_the_metadata_service_wants_its_header_and_a_version(az: SimAzure, az_us
     other = f"{identity}&resource=https://storage.azure.com/&client_id=x"
     assert ask(other, *header)[0]["error_description"] == "Identity not found"
     assert _machine(instance).run("hostname").stdout.strip() == "a-set000000"
+
+
+def test_who_asks_about_itself_too_often_is_refused(az: SimAzure, az_user: User) -> None:
+    az.timing.metadata_rate = 5
+    _make(az_user, b"#!/bin/sh\n")
+    url = "http://169.254.169.254/metadata/instance?api-version=2021-02-01"
+    ask = f"curl -s -o /dev/null -w '%{{http_code}} ' -H Metadata:true '{url}'"
+    asking = f"for n in $(seq 10); do {ask}; done"
+    said = _machine(az.instances()[0]).run("sh", "-c", asking).stdout.split()
+    assert said[:5] == ["200"] * 5
+    assert "429" in said
 
 
 def test_a_new_machine_has_no_tokens_for_a_while(az: SimAzure, az_user: User) -> None:
@@ -230,10 +254,7 @@ def test_an_evicted_instance_that_is_restored_has_its_disk(az: SimAzure, az_user
 def test_rights_of_a_machine_are_its_identitys(az: SimAzure, az_user: User) -> None:
     script = _script(
         "blob own -T /etc/hostname && echo may write",
-        "rights=$(token https://management.azure.com/)",
-        'arm() { curl -s -H "Authorization: Bearer $rights" "$arm$1"; }',
-        "arm=https://management.azure.com",
-        'arm "${me%/providers/*}?api-version=2025-04-01"; echo',
+        'arm "${me%/providers/*}?api-version=2025-04-01" || echo may not look around',
         'arm "${me%/virtualMachines/*}?api-version=2024-11-01" > /tmp/set',
         "grep -q capacity /tmp/set && echo may look",
         "echo that is all; sleep 1000",
@@ -243,7 +264,8 @@ def test_rights_of_a_machine_are_its_identitys(az: SimAzure, az_user: User) -> N
     until(lambda: "that is all" in _machine(instance).console())
     said = _machine(instance).console()
     assert "may write" in said
-    assert "AuthorizationFailed" in said
+    assert "may not look around" in said
+    assert "AuthorizationFailed" in [call.error for call in az.calls]
     assert "may look" in said
 
 

@@ -6,6 +6,7 @@ How the providers answer does not belong here, nor how bytes come and go, see `s
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -148,7 +149,8 @@ class AzureGate(Gate[Call]):
             raise NotImplementedError(f"{call.name} is not known here")
         answer = handler(Context(call, request, caller, body))
         _check_answer(call, answer)
-        return answer
+        said = {"x-ms-request-id": str(uuid.uuid4()), **answer.headers}
+        return Answer(answer.status, answer.body, said)
 
     def _check_subscription(self, call: Call) -> None:
         parts = call.path.split("/")

@@ -35,6 +35,8 @@ class Metadata:
         self._instance = instance
         self._parts = parts
         self._tokens: dict[tuple[str, str], tuple[str, float]] = {}
+        self._first_asked: float | None = None  # for events
+        self._recent: list[float] = []  # when it was asked in the last second
         self._seen: tuple[int, str] = (1, "")  # the number of the events' document, and itself
 
     def answer(self, request: Request) -> Response:
@@ -45,6 +47,8 @@ class Metadata:
         if "x-forwarded-for" in request.headers:
             return _error(400, "Bad request. X-Forwarded-For is not allowed")
         with self._parts.changed:
+            if self._too_many():
+                return _error(429, "Too many requests")
             if path.startswith("/metadata/instance"):
                 return _checked(given, _INSTANCE) or self._about(path, given)
             if path == "/metadata/scheduledevents":
@@ -52,6 +56,11 @@ class Metadata:
             if path == "/metadata/identity/oauth2/token":
                 return _checked(given, _IDENTITY) or self._token(given)
         return _error(404, "Not found")
+
+    def _too_many(self) -> bool:
+        most, now = self._parts.timing.metadata_rate, time.monotonic()
+        self._recent = [*(each for each in self._recent if each > now - 1), now]
+        return bool(most) and len(self._recent) > most
 
     # About itself
 
@@ -120,7 +129,11 @@ class Metadata:
         """Of all instances of the scale set: a machine has to look for its own name."""
         if request.method == "POST":
             return self._approve(request)
-        events = [self._event(each) for each in self._instance.set.instances if each.event]
+        now = self._parts.clock.now()
+        self._first_asked = self._first_asked or now
+        told = now >= self._first_asked + self._parts.timing.events_ready
+        there = [each for each in self._instance.set.instances if each.event and told]
+        events = [self._event(each) for each in there]
         text = json.dumps(events)
         if text != self._seen[1]:
             self._seen = (self._seen[0] + 1, text)

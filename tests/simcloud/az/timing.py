@@ -22,6 +22,8 @@ class Timing:
     account_ready: float = 0.0  # how long the name of a new storage account does not resolve
     container_gone: float = 0.0  # how long there can be none of the name of a deleted container
     launch: float = 0.0  # how long an instance is being made before its machine boots
+    events_ready: float = 0.0  # how long after it first asked a machine is told of no events
+    metadata_rate: int = 0  # requests a second that a machine may ask about itself; 0: any, else 5
     identity_ready: float = 0.0  # how long after its launch an instance has no tokens
     shutdown: float = 10.0  # how long a machine has to shut down in order
     notice: float = 2.0  # from the notice of an eviction to the eviction; 30 in Azure
