@@ -265,6 +265,24 @@ def scale_set(
     return body
 
 
+def states(user: User, scale_set: str) -> dict[str, str]:
+    """The last word on each instance of a scale set."""
+    return {
+        each["instanceId"]: each["properties"]["instanceView"]["statuses"][-1]["code"]
+        for each in user.machines(scale_set)
+    }
+
+
+def resize(user: User, scale_set: str, number: int) -> Any:
+    answer = user.call("PATCH", scale_set, {"sku": {"capacity": number}})
+    assert answer.status_code == 200, answer.text
+    return user.finish(answer)
+
+
+def capacity(user: User, scale_set: str) -> int:
+    return int(user.get(scale_set)["sku"]["capacity"])
+
+
 def refused(code: str, answer: httpx.Response) -> str:
     """The message of a refusal, which has this code."""
     assert answer.status_code >= 400, answer.text

@@ -11,7 +11,7 @@ import pytest
 
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az.offers import Refusal
-from tests.simcloud.az_user import RefusedError, User, refused, scale_set
+from tests.simcloud.az_user import RefusedError, User, capacity, refused, resize, scale_set, states
 from tests.support.waiting import until
 
 _SETS = "providers/Microsoft.Compute/virtualMachineScaleSets"
@@ -27,36 +27,18 @@ def subnet(az_user: User, group: str) -> str:
     return az_user.make_network(group)
 
 
-def _states(user: User, scale_set: str) -> dict[str, str]:
-    """The last word on each instance."""
-    return {
-        each["instanceId"]: each["properties"]["instanceView"]["statuses"][-1]["code"]
-        for each in user.machines(scale_set)
-    }
-
-
-def _resize(user: User, scale_set: str, capacity: int) -> Any:
-    answer = user.call("PATCH", scale_set, {"sku": {"capacity": capacity}})
-    assert answer.status_code == 200, answer.text
-    return user.finish(answer)
-
-
-def _capacity(user: User, scale_set: str) -> int:
-    return int(user.get(scale_set)["sku"]["capacity"])
-
-
 # Making and deleting
 
 
 def test_a_scale_set_grows_and_shrinks(az: SimAzure, az_user: User, group: str) -> None:
     made = az_user.make_set(group, 2)["id"]
-    assert _states(az_user, made) == {"0": "PowerState/running", "1": "PowerState/running"}
-    _resize(az_user, made, 3)
-    assert list(_states(az_user, made)) == ["0", "1", "2"]
-    _resize(az_user, made, 1)
-    until(lambda: list(_states(az_user, made)) == ["0"])
-    _resize(az_user, made, 2)
-    assert list(_states(az_user, made)) == ["0", "3"]  # numbers are not used again
+    assert states(az_user, made) == {"0": "PowerState/running", "1": "PowerState/running"}
+    resize(az_user, made, 3)
+    assert list(states(az_user, made)) == ["0", "1", "2"]
+    resize(az_user, made, 1)
+    until(lambda: list(states(az_user, made)) == ["0"])
+    resize(az_user, made, 2)
+    assert list(states(az_user, made)) == ["0", "3"]  # numbers are not used again
     [first, _] = az_user.machines(made)
     assert first["name"] == "a-set_0"
     assert first["properties"]["osProfile"]["computerName"] == "a-set000000"
@@ -75,16 +57,16 @@ def test_what_callers_are_told_has_no_secrets(az_user: User, group: str) -> None
     assert "customData" not in str(az_user.machines(made["id"]))
 
 
-def test_deleting_instances_lowers_the_capacity(az_user: User, group: str) -> None:
+def test_deleting_instances_lowers_thecapacity(az_user: User, group: str) -> None:
     made = az_user.make_set(group, 3)["id"]
     answer = az_user.call("POST", f"{made}/delete", {"instanceIds": ["1"]})
     assert answer.status_code == 202
     assert {"location", "azure-asyncoperation"} <= set(answer.headers)
     az_user.finish(answer)
-    assert _capacity(az_user, made) == 2
-    assert list(_states(az_user, made)) == ["0", "2"]
+    assert capacity(az_user, made) == 2
+    assert list(states(az_user, made)) == ["0", "2"]
     az_user.delete(f"{made}/virtualMachines/0")
-    assert _capacity(az_user, made) == 1
+    assert capacity(az_user, made) == 1
     assert az_user.call("DELETE", f"{made}/virtualMachines/0").status_code == 204
     wrong = az_user.call("POST", f"{made}/delete", {"instanceIds": ["7"]})
     refused("InvalidParameter", wrong)
@@ -132,8 +114,8 @@ def test_more_are_made_than_asked_for_unless_this_is_forbidden(
 ) -> None:
     made = az_user.make_set(group, 1, properties={"overprovision": True})["id"]
     assert len(az.instances()) == 2
-    until(lambda: list(_states(az_user, made)) == ["0"])
-    assert _capacity(az_user, made) == 1
+    until(lambda: list(states(az_user, made)) == ["0"])
+    assert capacity(az_user, made) == 1
 
 
 def test_a_network_that_is_not_finished_cannot_be_used(
@@ -304,17 +286,17 @@ def test_without_capacity_an_instance_fails_and_stays(
     with pytest.raises(RefusedError, match="AllocationFailed"):
         az_user.finish(answer)
     assert az_user.get(path)["properties"]["provisioningState"] == "Failed"
-    assert _capacity(az_user, path) == 2
-    assert _states(az_user, path) == {
+    assert capacity(az_user, path) == 2
+    assert states(az_user, path) == {
         "0": "PowerState/running",
         "1": "ProvisioningState/failed/AllocationFailed",
     }
     az.capacity("Standard_D2s_v5", "eastus", True)
-    _resize(az_user, path, 2)  # which changes nothing: they are two
-    assert _states(az_user, path)["1"].endswith("AllocationFailed")
+    resize(az_user, path, 2)  # which changes nothing: they are two
+    assert states(az_user, path)["1"].endswith("AllocationFailed")
     az_user.finish(az_user.call("POST", f"{path}/delete", {"instanceIds": ["1"]}))
-    _resize(az_user, path, 2)
-    assert _states(az_user, path) == {"0": "PowerState/running", "2": "PowerState/running"}
+    resize(az_user, path, 2)
+    assert states(az_user, path) == {"0": "PowerState/running", "2": "PowerState/running"}
     since = (datetime.now(timezone.utc) - timedelta(minutes=5)).isoformat()
     log = "providers/Microsoft.Insights/eventtypes/management/values"
     query = f"eventTimestamp ge '{since}' and resourceGroupName eq 'a-group'"
@@ -333,104 +315,3 @@ def test_reasons_are_told_at_once_or_by_the_operation(
     with pytest.raises(RefusedError, match="OverconstrainedAllocationRequest"):
         az_user.put(path, scale_set(subnet, 1, spot="Delete"))
     az.allow()
-
-
-# Spot
-
-
-def test_an_eviction_with_deletion_lowers_the_capacity_for_good(
-    az: SimAzure, az_user: User, group: str
-) -> None:
-    made = az_user.make_set(group, 2, spot="Delete")["id"]
-    az.interrupt(az_user.machines(made)[0]["id"], notice=False)
-    assert _capacity(az_user, made) == 1
-    assert list(_states(az_user, made)) == ["1"]
-
-
-def test_an_eviction_with_deallocation_keeps_the_instance_until_it_is_started(
-    az: SimAzure, az_user: User, group: str
-) -> None:
-    made = az_user.make_set(group, 1, spot="Deallocate")["id"]
-    az.evict(az.instances()[0], notice=False)
-    assert _capacity(az_user, made) == 1
-    assert _states(az_user, made) == {"0": "PowerState/deallocated"}
-    az_user.finish(az_user.call("POST", f"{made}/virtualMachines/0/start"))
-    assert _states(az_user, made) == {"0": "PowerState/running"}
-
-
-def test_evicted_instances_are_restored_if_asked_for_and_there_is_room(
-    az: SimAzure, az_user: User, group: str
-) -> None:
-    restore = {"spotRestorePolicy": {"enabled": True, "restoreTimeout": "PT1H"}}
-    made = az_user.make_set(group, 1, spot="Delete", properties=restore)["id"]
-    az.capacity(None, None, False)
-    az.evict(az.instances()[0], notice=False)
-    assert _capacity(az_user, made) == 1
-    assert _states(az_user, made) == {}
-    az.capacity(None, None, True)
-    until(lambda: _states(az_user, made) == {"1": "PowerState/running"})
-    az.capacity(None, None, False)
-    az.evict(az.instances()[1], notice=False)
-    az.advance(3700)
-    until(lambda: _capacity(az_user, made) == 0)
-
-
-def test_a_simulated_eviction_comes_after_its_notice(
-    az: SimAzure, az_user: User, group: str
-) -> None:
-    az.timing.notice = 30
-    made = az_user.make_set(group, 1, spot="Delete")["id"]
-    answer = az_user.call("POST", f"{made}/virtualMachines/0/simulateEviction")
-    assert answer.status_code == 204
-    assert list(_states(az_user, made)) == ["0"]
-    az.advance(31)
-    until(lambda: not _states(az_user, made))
-
-
-# Autoscale
-
-
-def _setting(target: str, *profiles: dict[str, Any]) -> dict[str, Any]:
-    properties = {"enabled": True, "targetResourceUri": target, "profiles": list(profiles)}
-    return {"location": "eastus", "properties": properties}
-
-
-def _profile(name: str, number: int, **more: Any) -> dict[str, Any]:
-    limits = dict.fromkeys(("minimum", "default", "maximum"), str(number))
-    return {"name": name, "capacity": limits, "rules": [], **more}
-
-
-def test_autoscale_keeps_a_number_and_ends_it_at_a_time(
-    az: SimAzure, az_user: User, group: str
-) -> None:
-    made = az_user.make_set(group, 2, spot="Delete")["id"]
-    now = datetime.now(timezone.utc)
-    until_then = {
-        "timeZone": "UTC",
-        "start": now.isoformat(),
-        "end": (now + timedelta(hours=1)).isoformat(),
-    }
-    path = f"{group}/providers/Microsoft.Insights/autoscalesettings/keeper"
-    body = _setting(made, _profile("running", 2, fixedDate=until_then), _profile("over", 0))
-    az_user.put(path, body)
-    az.evict(az.instances()[0], notice=False)
-    until(lambda: list(_states(az_user, made)) == ["1", "2"])
-    az_user.finish(az_user.call("POST", f"{made}/delete", {"instanceIds": ["1"]}))
-    until(lambda: list(_states(az_user, made)) == ["2", "3"])
-    az.advance(3700)
-    until(lambda: not _states(az_user, made))
-    assert _capacity(az_user, made) == 0
-
-
-def test_settings_are_checked(az_user: User, group: str) -> None:
-    made = az_user.make_set(group, 0)["id"]
-    path = f"{group}/providers/Microsoft.Insights/autoscalesettings/keeper"
-    wrong = _profile("a", 1)
-    wrong["capacity"]["minimum"] = "2"
-    refused("InvalidCapacity", az_user.call("PUT", path, _setting(made, wrong)))
-    answer = az_user.call("PUT", path, _setting(f"{made}x", _profile("a", 1)))
-    refused("TargetResourceNotFound", answer)
-    az_user.put(path, _setting(made, _profile("a", 1)))
-    second = az_user.call("PUT", f"{path}2", _setting(made, _profile("a", 1)))
-    refused("Conflict", second)
-    az_user.delete(path)
