@@ -269,6 +269,27 @@ def test_rights_of_a_machine_are_its_identitys(az: SimAzure, az_user: User) -> N
     assert "may look" in said
 
 
+def test_tokens_outlive_their_identity(az: SimAzure, az_user: User) -> None:
+    """Who takes an identity away has to take its roles, too; new tokens there are none."""
+    script = _script(
+        "rights=$(token https://storage.azure.com/)",
+        'token() { echo "$rights"; }',
+        "blob begun -T /etc/hostname",
+        "until blob gone; do sleep 0.1; done",
+        "blob late -T /etc/hostname",
+        "ask='identity/oauth2/token?api-version=2018-02-01&resource=https://storage.azure.com/'",
+        'imds "$ask" || echo no more tokens',
+        "sleep 1000",
+    )
+    made = _make(az_user, script)
+    [identity] = az_user.get(made)["identity"]["userAssignedIdentities"]
+    until(lambda: _content(az_user, "begun"))
+    az_user.delete(identity)
+    obstore.put(az_user.store(), "gone", b"")
+    until(lambda: _content(az_user, "late"))
+    until(lambda: "no more tokens" in _machine(az.instances()[0]).console())
+
+
 def test_obstore_works_inside_as_outside(az: SimAzure, az_user: User) -> None:
     """With the authorities of the system, and by names that only resolve there."""
     wheels = sorted(_WHEELS.glob(f"*-3{sys.version_info.minor}/obstore-*.whl"))
