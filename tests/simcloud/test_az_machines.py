@@ -15,7 +15,13 @@ from obstore.store import MemoryStore
 
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az.instances import Instance
-from tests.simcloud.az_user import BLOB_CONTRIBUTOR, CONTRIBUTOR, MACHINE_CONTRIBUTOR, User
+from tests.simcloud.az_user import (
+    BLOB_CONTRIBUTOR,
+    CONTRIBUTOR,
+    MACHINE_CONTRIBUTOR,
+    User,
+    scale_set,
+)
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.running import RunningMachine
 from tests.support.waiting import until
@@ -219,6 +225,33 @@ def test_evictions_are_told_before_and_can_be_approved(az: SimAzure, az_user: Us
     assert event["NotBefore"].endswith("GMT")
     assert second.state == "running"
     assert az_user.get(made)["sku"]["capacity"] == 1
+
+
+def test_deletions_are_told_before_if_this_was_asked_for(az: SimAzure, az_user: User) -> None:
+    script = _script(
+        "events() { imds 'scheduledevents?api-version=2020-07-01'; }",
+        "until events | grep -q Terminate; do sleep 0.05; done",
+        "blob told -T /etc/hostname",
+        "sleep 1000",
+    )
+    group = az_user.make_group()
+    body = scale_set(az_user.make_network(group), 0, script=script)
+    notice = {"terminateNotificationProfile": {"enable": True, "notBeforeTimeout": "PT5M"}}
+    body["properties"]["virtualMachineProfile"]["scheduledEventsProfile"] = notice
+    identity = az_user.make_identity(group)
+    box = az_user.make_container(group)
+    az_user.assign(box, BLOB_CONTRIBUTOR, identity["properties"]["principalId"])
+    body["identity"] = {"type": "UserAssigned", "userAssignedIdentities": {identity["id"]: {}}}
+    path = f"{group}/providers/Microsoft.Compute/virtualMachineScaleSets/a-set"
+    az_user.put(path, {**body, "sku": {**body["sku"], "capacity": 1}})
+    answer = az_user.call("POST", f"{path}/delete", {"instanceIds": ["0"]})
+    assert az_user.get(path)["sku"]["capacity"] == 0
+    until(lambda: _content(az_user, "told"))
+    [shown] = az_user.machines(path)
+    assert shown["properties"]["provisioningState"] == "Deleting"
+    az.advance(301)
+    az_user.finish(answer)
+    assert az_user.machines(path) == []
 
 
 def test_who_powers_itself_off_stays_and_who_breaks_down_comes_back(

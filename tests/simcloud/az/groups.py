@@ -1,4 +1,8 @@
-"""Resource groups with all that is in them, providers, and the subscription itself."""
+"""Resource groups, lists of what is in them, providers, and the subscription itself.
+
+How a kind of resource ends with its group belongs to its provider: `end`, `ended` and `forget` of
+what it keeps beside the content, if it has them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _OF_RESOURCES = ("resourceType", "tagName", "tagValue", "name", "resourceGroup",
 
 
 class Groups:
-    """Answers for Microsoft.Resources. `end` has what is in a group end, and says when it has."""
+    """Answers for Microsoft.Resources."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

@@ -50,6 +50,7 @@ class Instance:
         self.stopped = STOPPED
         self.event: Event | None = None
         self.evicted = 0.0  # when
+        self.leaving = False  # it was told that it will be deleted
         self.endpoints: tuple[Endpoint, ...] = ()
         self.hosts: dict[str, str] = {}
         self.certificates = b""
@@ -134,8 +135,10 @@ class Instance:
     def provisioning(self) -> str:
         if self.failed:
             return "Failed"
-        ending = self.life.phase is Phase.ENDING and not self.evicted
-        return {"creating": "Creating"}.get(self.state, "Deleting" if ending else "Succeeded")
+        ending = self.leaving or (self.life.phase is Phase.ENDING and not self.evicted)
+        if ending:
+            return "Deleting"
+        return "Creating" if self.state == "creating" else "Succeeded"
 
     def content(self, view: bool) -> dict[str, Any]:
         os = {key: v for key, v in self.profile["osProfile"].items() if key in ("adminUsername",)}

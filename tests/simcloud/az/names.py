@@ -1,4 +1,7 @@
-"""Rules for names, tags and places that Azure's packages do not know."""
+"""Rules for names, tags and places that Azure's packages do not know.
+
+What has to fit together inside of a resource does not belong here, see `profile`.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,6 @@ _UNKNOWN = (
     "capacityReservation",
     "extensionProfile",
     "hardwareProfile",
-    "scheduledEventsProfile",
     "securityProfile",
 )
 
@@ -46,6 +45,7 @@ def check(body: Mapping[str, Any], accepted: set[str]) -> None:
     if any(profile.get(name) for name in _UNKNOWN):
         raise NotImplementedError(f"{_UNKNOWN} of scale sets are not known here")
     check_capacity(body)
+    _check_notice(profile.get("scheduledEventsProfile") or {})
     _check_repairs(properties)
     _check_priority(properties, profile, size)
     _check_os(profile.get("osProfile"))
@@ -102,6 +102,15 @@ def _check_repairs(properties: Mapping[str, Any]) -> None:
             "probe or health extension was not specified.",
             target="automaticRepairsPolicy",
         )
+
+
+def _check_notice(given: Mapping[str, Any]) -> None:
+    if given.keys() - {"terminateNotificationProfile"}:
+        raise NotImplementedError(f"{given.keys()} of scheduled events are not known here")
+    notice = (given.get("terminateNotificationProfile") or {}).get("notBeforeTimeout")
+    if notice and notice not in [f"PT{minutes}M" for minutes in range(5, 16)]:
+        text = "The value of parameter notBeforeTimeout is invalid: from PT5M to PT15M."
+        raise ArmError(400, "InvalidParameter", text, target="notBeforeTimeout")
 
 
 def _check_priority(

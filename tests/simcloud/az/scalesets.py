@@ -1,7 +1,10 @@
 """What a scale set does with its instances: makes, deletes, loses and restores them.
 
 Uniform orchestration only. It keeps no count by itself: whoever deletes an instance lowers its
-capacity, and so does an eviction with the policy Delete. What callers ask for is in `compute`.
+capacity, and so does an eviction with the policy Delete. Azure's documents do not say what comes of
+this policy together with restoring: here, a new instance takes the place of the old one.
+
+What callers ask for does not belong here, see `compute`.
 """
 
 from __future__ import annotations
@@ -74,6 +77,7 @@ class ScaleSet:
         return [
             each
             for each in self.instances
+            if not each.leaving
             if each.life.phase is not Phase.ENDING or each.stopped == DEALLOCATED
         ]
 
@@ -125,9 +129,26 @@ class ScaleSet:
         if instance.failed:
             instance.life.phase = Phase.GONE
             self.lost(instance)
+        elif self._notice(instance) and not force and instance.life.phase is Phase.RUNNING:
+            self._announce(instance)
         else:
             instance.stopped = ""
             instance.life.end(0.0 if force else self.parts.timing.shutdown)
+
+    def _notice(self, instance: Instance) -> float:
+        """How long before its deletion an instance is told of it."""
+        given = instance.profile.get("scheduledEventsProfile") or {}
+        wanted = given.get("terminateNotificationProfile") or {}
+        return _seconds(wanted.get("notBeforeTimeout") or "PT5M") if wanted.get("enable") else 0.0
+
+    def _announce(self, instance: Instance) -> None:
+        if instance.leaving:
+            return
+        instance.leaving = True
+        seconds = self._notice(instance)
+        event = Event("Terminate", self.parts.clock.now() + seconds)
+        instance.event = event
+        self.parts.schedule.after(seconds, lambda: self.begin(instance, event))
 
     def lost(self, instance: Instance) -> None:
         """It is gone for good."""
@@ -148,9 +169,15 @@ class ScaleSet:
 
     def begin(self, instance: Instance, event: Event) -> None:
         """Its time has come, or the machine has approved of it."""
-        if not event.started:
-            event.started = True
+        if event.started:
+            return
+        event.started = True
+        if event.kind == "Preempt":
             self._evict(instance)
+        else:
+            instance.event = None
+            instance.stopped = ""
+            instance.life.end(self.parts.timing.shutdown)
 
     def _evict(self, instance: Instance) -> None:
         if instance.life.phase not in (Phase.PENDING, Phase.RUNNING):

@@ -101,7 +101,7 @@ def group_of(id: str) -> str:
 
 
 def not_found(id: str) -> ArmError:
-    """As Resource Manager says it, with the shape of the id in lower detail than it was asked."""
+    """As Resource Manager says it, of a group or of what is in one."""
     parts = segments(id)
     group = parts[3] if len(parts) > 3 else ""
     if len(parts) <= 4:
