@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # all take a while to load, and not all tests need them
     from tests.simcloud.aws_user import User
     from tests.simcloud.az.account import SimAzure
     from tests.simcloud.az_user import User as AzureUser
+    from tests.simcloud.gcp.account import SimGCP
+    from tests.simcloud.gcp_user import User as Googler
 
 
 @pytest.fixture
@@ -52,6 +54,27 @@ def user(aws: SimAWS) -> Iterator[User]:
     user = User(aws.environment())
     yield user
     user.close()
+
+
+@pytest.fixture
+def gcp() -> Iterator[SimGCP]:
+    """A Google Cloud project without machines, which leaves no thread."""
+    from tests.simcloud.gcp.account import SimGCP
+
+    before = threading.enumerate()
+    with SimGCP() as gcp:
+        yield gcp
+    assert threading.enumerate() == before
+
+
+@pytest.fixture
+def googler(gcp: SimGCP) -> Iterator[Googler]:
+    """Who may do everything in that project."""
+    from tests.simcloud.gcp_user import User as Googler
+
+    googler = Googler(gcp.environment())
+    yield googler
+    googler.close()
 
 
 @pytest.fixture

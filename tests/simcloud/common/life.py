@@ -123,6 +123,11 @@ class Life:
         assert former, "there is no machine"
         return former
 
+    def reset(self) -> None:
+        """Cut its power and have it boot again."""
+        if self.machine:
+            self._lives.start(self.panic().kill)
+
     def _boot(self, ready: float) -> None:
         with self._changed:
             while self.phase is Phase.PENDING and (left := ready - self._lives.clock.now()) > 0:

@@ -82,7 +82,7 @@ class Host:
         return self._boot_in_turn(spec, None)
 
     def restart(self, machine: RunningMachine) -> RunningMachine:
-        """Boot one that has ended, on its own disk: user-data does not run again."""
+        """Boot one that has ended, on its own disk. User-data runs again only if it is to."""
         return self._boot_in_turn(machine.spec, machine)
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class Host:
     ) -> RunningMachine:
         if former:
             address, folder = former.address, former.folder
-            _forget(folder)
+            _forget(folder, spec.every_boot)
         else:
             address = f"10.83.{number // 250}.{number % 250 + 1}"
             folder = self._folder / str(number)
@@ -164,11 +164,12 @@ def _lay_out(folder: Path, spec: MachineSpec, address: str) -> None:
         image.put(folder, CONSOLE, b"User-data is no script and was not run\n")
 
 
-def _forget(folder: Path) -> None:
+def _forget(folder: Path, keep_user_data: bool) -> None:
     """What a machine that is booted again has no more, or does not do again."""
     for name in (f"{WRITTEN}/run", f"{WRITTEN}/shm", WORK):
         shutil.rmtree(folder / name)
-    (folder / WRITTEN / "root" / USER_DATA).unlink(missing_ok=True)
+    if not keep_user_data:
+        (folder / WRITTEN / "root" / USER_DATA).unlink(missing_ok=True)
     _make_fleeting(folder)
 
 

@@ -48,6 +48,7 @@ class MachineSpec:
     hosts: Mapping[str, str] = field(default_factory=dict)  # lines of /etc/hosts: name to address
     certificates: bytes = b""  # authorities to trust beside the usual ones, PEM
     hostname: str = ""  # the id, unless said
+    every_boot: bool = False  # user-data runs again when the machine is restarted
     on_end: Callable[[RunningMachine], None] | None = None
     """Called once, in a thread of the machine, when nothing of it runs any more. It may boot other
     machines; a host that was closed since refuses them with a MachineError. It is not called for
