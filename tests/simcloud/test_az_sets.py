@@ -109,6 +109,25 @@ def test_some_things_cannot_be_changed(az_user: User, group: str, subnet: str) -
         refused("PropertyChangeNotAllowed", answer)
 
 
+def test_a_patch_changes_what_it_names(az: SimAzure, az_user: User, group: str) -> None:
+    made = az_user.make_set(group, 1)["id"]
+    script = base64.b64encode(b"#!/bin/sh\necho new\n").decode()
+    patch = {
+        "tags": {"a": "b"},
+        "properties": {"virtualMachineProfile": {"osProfile": {"customData": script}}},
+    }
+    az_user.finish(az_user.call("PATCH", made, patch))
+    resize(az_user, made, 2)
+    old, new = az.instances()
+    assert (old.custom_data, new.custom_data) == (b"#!/bin/sh\n", b"#!/bin/sh\necho new\n")
+    shown = az_user.machines(made)
+    assert [each["properties"]["latestModelApplied"] for each in shown] == [False, True]
+    assert az_user.get(made)["tags"] == {"a": "b"}
+    refused("InvalidParameter", az_user.call("PATCH", made, {"sku": {"capacity": -1}}))
+    wrong = {"properties": {"virtualMachineProfile": {"priority": "Spot"}}}
+    refused("InvalidRequestContent", az_user.call("PATCH", made, wrong))
+
+
 def test_more_are_made_than_asked_for_unless_this_is_forbidden(
     az: SimAzure, az_user: User, group: str
 ) -> None:

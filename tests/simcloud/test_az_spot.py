@@ -101,6 +101,24 @@ def test_autoscale_keeps_a_number_and_ends_it_at_a_time(
     assert capacity(az_user, made) == 0
 
 
+def test_autoscale_does_not_replace_what_could_not_be_made(
+    az: SimAzure, az_user: User, group: str
+) -> None:
+    """A failed instance counts: somebody has to delete it, for there to be another attempt."""
+    made = az_user.make_set(group, 1, spot="Delete")["id"]
+    path = f"{group}/providers/Microsoft.Insights/autoscalesettings/keeper"
+    az_user.put(path, _setting(made, _profile("all", 1)))
+    az.capacity(None, None, False)
+    az.evict(az.instances()[0], notice=False)
+    failed = "ProvisioningState/failed/OverconstrainedAllocationRequest"
+    until(lambda: states(az_user, made) == {"1": failed})
+    az.capacity(None, None, True)
+    az.advance(3600)
+    assert states(az_user, made) == {"1": failed}
+    az_user.finish(az_user.call("POST", f"{made}/delete", {"instanceIds": ["1"]}))
+    until(lambda: states(az_user, made) == {"2": "PowerState/running"})
+
+
 def test_settings_are_checked(az_user: User, group: str) -> None:
     made = az_user.make_set(group, 0)["id"]
     path = f"{group}/providers/Microsoft.Insights/autoscalesettings/keeper"

@@ -69,23 +69,44 @@ class Compute:
 
     def _put(self, context: Context) -> Answer:
         existing_group(self._parts, context)
-        name, body = context["vmScaleSetName"], copy.deepcopy(context.body)
-        names.check_name(SET, name)
+        body = copy.deepcopy(context.body)
+        names.check_name(SET, context["vmScaleSetName"])
         names.check_location(SET, body["location"])
-        names.check_tags(body.get("tags"))
         former = self._parts.resources.find(context.id)
         check_same_place(former, body)
         if former and body["sku"].get("capacity") is None:
             body["sku"]["capacity"] = former.inner.capacity
+        identity = self._identity(body.get("identity"), canonical(context.id))
+        return self._apply(context, former, body, identity)
+
+    def _patch(self, context: Context) -> Answer:
+        found = self._find(context)
+        existing_group(self._parts, context)
+        body = copy.deepcopy(found.inner.given)
+        body["sku"]["capacity"] = found.inner.capacity
+        _merge(body, context.body)
+        identity = found.content.get("identity") or {}
+        if "identity" in context.body:
+            identity = self._identity(body["identity"], found.id)
+        return self._apply(context, found, body, identity)
+
+    def _apply(
+        self,
+        context: Context,
+        former: Resource | None,
+        body: dict[str, Any],
+        identity: dict[str, Any],
+    ) -> Answer:
+        """Make of a scale set what the body says, if this can be."""
+        names.check_tags(body.get("tags"))
         profile.check(body, self._accepted)
         own_id = canonical(context.id)
         check_references(self._parts, own_id, place(body["location"]), body)
-        identity = self._identity(body.get("identity"), own_id)
         self._check_room(body, former)
         if former:
             self._check_changeable(former)
             profile.check_change(former.inner, body["properties"])
-        made = former or self._made(own_id, name, body)
+        made = former or self._made(own_id, context["vmScaleSetName"], body)
         self._fill(made, body, identity)
         return self._change(context, made, "Creating" if former is None else "Updating")
 
@@ -114,29 +135,8 @@ class Compute:
             {"singlePlacementGroup": True, "overprovision": True, "orchestrationMode": "Uniform"}
         )
         made.properties.update(given)
+        made.inner.given = copy.deepcopy(body)
         made.inner.set_model(model)
-
-    def _patch(self, context: Context) -> Answer:
-        found = self._find(context)
-        existing_group(self._parts, context)
-        body = context.body
-        known = {"sku", "tags", "properties"}
-        if body.keys() - known or (body.get("properties") or {}).keys() - {"spotRestorePolicy"}:
-            raise NotImplementedError("such a PATCH of a scale set is not known here")
-        whole: dict[str, Any] = {
-            "location": found.location,
-            "sku": {**found.content["sku"], **(body.get("sku") or {})},
-            "properties": {**found.properties, "virtualMachineProfile": found.inner.profile},
-        }
-        profile.check_capacity(whole)
-        self._check_room(whole, found)
-        self._check_changeable(found)
-        if body.get("tags") is not None:
-            names.check_tags(body["tags"])
-            found.content["tags"] = body["tags"]
-        found.properties.update(body.get("properties") or {})
-        found.content["sku"] = whole["sku"]
-        return self._change(context, found, "Updating")
 
     def _change(self, context: Context, found: Resource, state: str) -> Answer:
         operation = self.scale(found, context.version, state)
@@ -316,3 +316,12 @@ class Compute:
 
     def _find(self, context: Context) -> Resource:
         return self._parts.resources.get(context.id)
+
+
+def _merge(whole: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    """Change what a patch names; tags and lists are taken as they are."""
+    for key, value in patch.items():
+        if isinstance(value, dict) and isinstance(whole.get(key), dict) and key != "tags":
+            _merge(whole[key], value)
+        else:
+            whole[key] = copy.deepcopy(value)

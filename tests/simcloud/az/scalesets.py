@@ -44,6 +44,7 @@ class ScaleSet:
         self.instances: list[Instance] = []
         self.model_number = 0
         self.profile: dict[str, Any] = {}
+        self.given: dict[str, Any] = {}  # all that callers have said about it
         self.autoscaled: Callable[[], bool] = lambda: False
 
     # What it is told to be
