@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # all take a while to load, and not all tests need them
     from tests.contract.clouds.lab import Lab
     from tests.simcloud.aws.account import SimAWS
     from tests.simcloud.aws_user import User
+    from tests.simcloud.az.account import SimAzure
+    from tests.simcloud.az_user import User as AzureUser
     from tests.simcloud.gcp.account import SimGCP
     from tests.simcloud.gcp_user import User as Googler
 
@@ -73,6 +75,29 @@ def googler(gcp: SimGCP) -> Iterator[Googler]:
     googler = Googler(gcp.environment())
     yield googler
     googler.close()
+
+
+@pytest.fixture
+def az() -> Iterator[SimAzure]:
+    """An Azure subscription without machines, which leaves no thread."""
+    from tests.simcloud.az.account import SimAzure
+
+    before = threading.enumerate()
+    with SimAzure() as az:
+        yield az
+    assert threading.enumerate() == before
+
+
+@pytest.fixture
+def az_user(az: SimAzure, monkeypatch: pytest.MonkeyPatch) -> Iterator[AzureUser]:
+    """Who may do everything in that subscription, on a laptop that is set up for it."""
+    from tests.simcloud.az_user import User
+
+    for name, value in az.environment().items():
+        monkeypatch.setenv(name, value)
+    user = User(az.environment())
+    yield user
+    user.close()
 
 
 @pytest.fixture

@@ -108,6 +108,15 @@ class Life:
         elif self.phase is Phase.ENDING and then is Phase.GONE:
             self._then = then
 
+    def resume(self) -> None:
+        """Boot a stopped one again, on its disk."""
+        assert self.phase is Phase.STOPPED
+        self._move(Phase.PENDING)
+        if self.machine:
+            self._lives.start(self._restart, self.machine)
+        else:
+            self._lives.start(self._boot, 0.0)
+
     def panic(self) -> RunningMachine:
         """Mark it to be started again, without a word to anybody, once this machine is killed."""
         self.panics, former = True, self.machine
@@ -165,6 +174,8 @@ class Life:
             again = self._lives.host.restart(former)
             with self._changed:
                 self.machine, self.panics = again, False
+                if self.phase is Phase.PENDING:
+                    self._move(Phase.RUNNING)
                 self._changed.notify_all()
             if self._ending:
                 again.kill()

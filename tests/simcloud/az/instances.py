@@ -1,0 +1,184 @@
+"""Instances of scale sets as Azure tells of them; the machine of one is in its `life`.
+
+Which instances there are to be does not belong here, see `scalesets`; nor what a machine can ask
+about itself, see `metadata`.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.simcloud.az.wire import ArmError
+from tests.simcloud.common.life import Life, Lives, Phase
+from tests.simcloud.machines.running import RunningMachine
+from tests.simcloud.machines.spec import End, Endpoint, MachineSpec
+
+if TYPE_CHECKING:
+    from tests.simcloud.az.scalesets import ScaleSet
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+DEALLOCATED = "deallocated"  # why one is stopped: Azure took it, or the machine stopped itself
+STOPPED = "stopped"
+
+
+@dataclass
+class Event:
+    """Something that Azure is going to do to an instance, and says so inside of it."""
+
+    kind: str
+    not_before: float
+    id: str = field(default_factory=lambda: str(uuid.uuid4()).upper())
+    started: bool = False
+
+
+class Instance:
+    """An instance, and the machine that it has while it runs."""
+
+    def __init__(self, scale_set: ScaleSet, number: int, lives: Lives) -> None:
+        self.set = scale_set
+        self.number = number
+        self.model = scale_set.model_number
+        self.profile: dict[str, Any] = scale_set.profile
+        self.size = scale_set.size
+        self.vm_id = str(uuid.uuid4())
+        self.made = scale_set.parts.clock.today()
+        self.failed: ArmError | None = None  # why it could not be made
+        self.stopped = STOPPED
+        self.event: Event | None = None
+        self.evicted = 0.0  # when
+        self.leaving = False  # it was told that it will be deleted
+        self.endpoints: tuple[Endpoint, ...] = ()
+        self.hosts: dict[str, str] = {}
+        self.certificates = b""
+        self.life = Life(lives, self)
+
+    @property
+    def id(self) -> str:
+        """Of the resource; Azure writes the group in capitals here."""
+        parts = self.set.resource.id.split("/")
+        parts[4] = parts[4].upper()
+        return "/".join([*parts, "virtualMachines", str(self.number)])
+
+    @property
+    def name(self) -> str:
+        return f"{self.set.resource.name}_{self.number}"
+
+    @property
+    def hostname(self) -> str:
+        number, text = self.number, ""
+        for _ in range(6):
+            number, digit = divmod(number, 36)
+            text = _DIGITS[digit] + text
+        return str(self.profile["osProfile"]["computerNamePrefix"]) + text
+
+    @property
+    def spot(self) -> bool:
+        return self.profile.get("priority") in ("Spot", "Low")
+
+    @property
+    def machine(self) -> RunningMachine | None:
+        return self.life.machine
+
+    @property
+    def custom_data(self) -> bytes:
+        return base64.b64decode(self.profile["osProfile"].get("customData") or "")
+
+    @property
+    def gone(self) -> bool:
+        return self.life.phase is Phase.GONE
+
+    @property
+    def state(self) -> str:
+        """In a word: creating, running, stopped, deallocated, deleting, failed or gone."""
+        if self.failed:
+            return "gone" if self.gone else "failed"
+        return {
+            Phase.PENDING: "creating",
+            Phase.RUNNING: "running",
+            Phase.ENDING: "deleting",
+            Phase.STOPPED: self.stopped,
+            Phase.GONE: "gone",
+        }[self.life.phase]
+
+    # What its life asks and tells
+
+    def spec(self, on_end: Callable[[RunningMachine], None]) -> MachineSpec:
+        return MachineSpec(
+            self.name,
+            self.custom_data,
+            self.endpoints,
+            hosts=self.hosts,
+            certificates=self.certificates,
+            hostname=self.hostname.lower(),
+            on_end=on_end,
+        )
+
+    def afterwards(self, end: End | None) -> tuple[Phase, Any]:
+        """Who powers itself off stays, and costs; whose computer breaks down is started again."""
+        if end is None:
+            return Phase.GONE, None
+        return (Phase.STOPPED, STOPPED) if end is End.POWERED_OFF else (Phase.RUNNING, None)
+
+    def moved(self, phase: Phase, why: Any) -> None:
+        if phase is Phase.STOPPED:
+            self.stopped = why or self.stopped
+        if phase is Phase.GONE:
+            self.set.lost(self)
+
+    # What callers are told
+
+    @property
+    def provisioning(self) -> str:
+        if self.failed:
+            return "Failed"
+        ending = self.leaving or (self.life.phase is Phase.ENDING and not self.evicted)
+        if ending:
+            return "Deleting"
+        return "Creating" if self.state == "creating" else "Succeeded"
+
+    def content(self, view: bool) -> dict[str, Any]:
+        os = {key: v for key, v in self.profile["osProfile"].items() if key in ("adminUsername",)}
+        properties = {
+            "latestModelApplied": self.model == self.set.model_number,
+            "vmId": self.vm_id,
+            "provisioningState": self.provisioning,
+            "hardwareProfile": {"vmSize": self.size},
+            "osProfile": {**os, "computerName": self.hostname},
+            "storageProfile": {"imageReference": self.profile["storageProfile"]["imageReference"]},
+            "timeCreated": self.made.isoformat(),
+        }
+        if view:
+            properties["instanceView"] = self.view()
+        return {
+            "name": self.name,
+            "id": self.id,
+            "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
+            "location": self.set.resource.location,
+            "tags": self.set.resource.tags,
+            "instanceId": str(self.number),
+            "sku": {"name": self.size, "tier": "Standard"},
+            "properties": properties,
+        }
+
+    def view(self) -> dict[str, Any]:
+        word = self.provisioning.lower()
+        first = {
+            "code": f"ProvisioningState/{word}",
+            "level": "Info",
+            "displayStatus": f"Provisioning {word}",
+            "time": self.made.isoformat(),
+        }
+        if self.failed:
+            first["code"] += f"/{self.failed.code}"
+            first["level"] = "Error"
+            first["message"] = self.failed.message
+        statuses = [first]
+        power = self.state if self.state in ("running", STOPPED, DEALLOCATED) else ""
+        if power:
+            code, text = f"PowerState/{power}", f"VM {power}"
+            statuses.append({"code": code, "level": "Info", "displayStatus": text})
+        return {"statuses": statuses}
