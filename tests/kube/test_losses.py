@@ -121,6 +121,21 @@ def test_a_stopped_task_has_no_pods_and_resumes(lab: Lab, kit: KubernetesKit) ->
     assert lab.output() == {"attempts": "1\n2\n"}
 
 
+def test_results_outlive_all_that_tells_of_the_pods(lab: Lab, kit: KubernetesKit) -> None:
+    """A Job that is suspended deletes its pods, and counts none of them."""
+    handle = lab.create("mkdir output; echo x > output/x")
+    assert handle.wait().status is sojourn.State.SUCCEEDED
+    for job in kit.api.list("Job", names.OURS):
+        kit.api.merge("Job", job["metadata"]["name"], {"spec": {"suspend": True}})
+    for pod in kit.api.list("Pod", names.OURS):
+        kit.api.delete("Pod", pod["metadata"]["name"], grace=0)
+    until(lambda: not _pods(kit))
+    again = sojourn.get(handle.id)
+    assert again.status().state is sojourn.State.SUCCEEDED
+    again.delete()
+    assert lab.output() == {"x": "x\n"}
+
+
 @pytest.mark.alone
 def test_a_node_is_drained(lab: Lab, kit: KubernetesKit) -> None:
     handle = lab.create(WAITING)

@@ -86,15 +86,24 @@ class TaskObjects:
         return TaskStore(self.secret, self._opened, self._is_used)
 
     def _is_used(self) -> bool:
-        """Whether any pod has ever had the store: before, nothing can be in it."""
+        """Whether a pod may have had the store: before, nothing can be in it.
+
+        Pods that are gone may be told by nobody: a Job that is suspended forgets those that it
+        deletes. The volume counts, and one that nobody made use of only costs a look.
+        """
         if not self._used:
             self._used = (
                 bool(self.place.url)
                 or self.door.is_open
                 or any(map(has_run, self.pods()))
                 or any(map(has_had_pods, self.jobs()))
+                or self._is_bound()
             )
         return self._used
+
+    def _is_bound(self) -> bool:
+        claim = self.api.find("PersistentVolumeClaim", self.place.claim)
+        return claim is not None and claim.get("status", {}).get("phase") == "Bound"
 
     @cached_property
     def bucket(self) -> Store:
