@@ -224,7 +224,8 @@ def check_role(machine: RunningMachine, user: User, name: str) -> None:
         DesiredCapacity=1,
     )
     refused(role.ec2.run_instances, ImageId="ami-1", MinCount=1, MaxCount=1)
-    refused(role.ec2.describe_instances)
+    role.ec2.describe_instances()  # whether another machine is gone; without its user data:
+    refused(role.ec2.describe_instance_attribute, InstanceId=machine.spec.id, Attribute="userData")
     refused(role.iam.list_roles)
     refused(role.iam.get_role, RoleName=name)
     refused(role.iam.put_role_policy, RoleName=name, PolicyName="task", PolicyDocument="{}")
