@@ -131,7 +131,7 @@ def _connected(api: Api, port: int) -> Forwarded:
             connection.write(b"?")
             if connection.read() == b"?":
                 return connection
-        except (NotFound, BrokenPipeError):
+        except (NotFound, Transient, BrokenPipeError):
             pass
         connection.close()
     raise AssertionError("nobody listens")
