@@ -36,7 +36,9 @@ def _check_bucket(place: Place, task: Task) -> None:
     try:
         open_store(StoreAddress(place.url, task.storage.container_opts)).list("any")
     except NotFound as error:
-        raise InvalidInput("storage.container", f"not found: {task.storage.container}") from error
+        raise InvalidInput(
+            "storage.container", f"{task.storage.container} not found; create the bucket first"
+        ) from error
     except AuthError as error:
         raise InvalidInput(
             "storage.container_opts", f"access to {task.storage.container} denied: {error.message}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["condition", "ended", "has_had_pods", "has_run", "job", "rank_of", "suspended"]
+__all__ = ["condition", "ended", "job", "rank_of", "suspended"]
 
 _PODS = 1000  # at most, one after the other
 _WEEK = 7 * 86400
@@ -74,19 +74,6 @@ def condition(found: Object, kind: str) -> Object | None:
     """A condition of a Job, pod or claim that holds."""
     conditions = found.get("status", {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == kind and c["status"] == "True"), None)
-
-
-def has_had_pods(found: Object) -> bool:
-    """Whether a Job counts pods that have ended; they may be gone by now."""
-    status = found.get("status") or {}
-    counted = ("succeeded", "failed", "completedIndexes", "failedIndexes")
-    return any(status.get(name) for name in counted)
-
-
-def has_run(pod: Object) -> bool:
-    """Whether a container of a pod runs or has run."""
-    states = [item["state"] for item in pod["status"].get("containerStatuses") or ()]
-    return any("running" in state or "terminated" in state for state in states)
 
 
 def ended(found: Object) -> bool:

@@ -11,7 +11,7 @@ from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.container import place_of
 from sojourn.clouds.k8s.door import Door
 from sojourn.clouds.k8s.errors import Rejected
-from sojourn.clouds.k8s.jobs import has_had_pods, has_run, job
+from sojourn.clouds.k8s.jobs import job
 from sojourn.clouds.k8s.machines import SPOT_LABELS
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.pod import machine_template, store_template
@@ -86,24 +86,18 @@ class TaskObjects:
         return TaskStore(self.secret, self._opened, self._is_used)
 
     def _is_used(self) -> bool:
-        """Whether a pod may have had the store: before, nothing can be in it.
+        """Whether anything may be in the store.
 
-        Pods that are gone may be told by nobody: a Job that is suspended forgets those that it
-        deletes. The volume counts, and one that nobody made use of only costs a look.
+        No container starts before its claim is bound. Pods and Jobs do not tell: a Job that is
+        suspended forgets the pods that it deletes.
         """
         if not self._used:
-            self._used = (
-                bool(self.place.url)
-                or self.door.is_open
-                or any(map(has_run, self.pods()))
-                or any(map(has_had_pods, self.jobs()))
-                or self._is_bound()
-            )
+            self._used = bool(self.place.url) or self.door.is_open or self._is_bound()
         return self._used
 
     def _is_bound(self) -> bool:
         claim = self.api.find("PersistentVolumeClaim", self.place.claim)
-        return claim is not None and claim.get("status", {}).get("phase") == "Bound"
+        return claim is not None and claim.get("status", {}).get("phase") != "Pending"
 
     @cached_property
     def bucket(self) -> Store:

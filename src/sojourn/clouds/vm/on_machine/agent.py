@@ -9,6 +9,7 @@ import sojourn.core.quickstart  # noqa: F401, I001 -- before all that uses datac
 import json
 import os
 import sys
+from http.client import HTTPException
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -39,7 +40,7 @@ class Dead:
             return True
         try:
             return machine in self._gone
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             say(f"could not ask whether {machine} is gone: {error}")
             return False
 
