@@ -41,7 +41,7 @@ def _account() -> Iterator[SimAWS]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "XDG_"))}
         variables = {**kept, **account.environment(), "HOME": home}
         opened.enter_context(mock.patch.dict(os.environ, variables, clear=True))
-        stand_in = mock.patch("sojourn.clouds.aws.resources.bundle", return_value=bytes(1 << 20))
+        stand_in = mock.patch("sojourn.clouds.vm.agent_files.bundle", return_value=bytes(1 << 20))
         opened.enter_context(stand_in)
         yield account
 
