@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sojourn import Handle, State
-from sojourn.clouds.aws import template
-from sojourn.clouds.vm import first_script
+from sojourn.clouds.vm import first_script, machine_settings
 from tests.contract.clouds.aws_kit import AwsKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
@@ -63,7 +62,7 @@ def test_an_image_without_a_python_for_the_agent(
 def test_an_agent_that_cannot_be_fetched_for_long(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template, "_BOOT_WITHIN", 2.0)
+    monkeypatch.setattr(machine_settings, "_BOOT_WITHIN", 2.0)
     kit.account.fail("s3:GetObject", who="*assumed-role*", code="AccessDenied", status=403, times=9)
     handle = lab.create("true")
     why = ends(kit, handle)
@@ -106,7 +105,7 @@ def test_a_role_that_gives_no_keys_for_a_while(kit: AwsKit, lab: Lab) -> None:
 def test_a_machine_that_never_gets_keys_goes_and_is_replaced(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template, "_BOOT_WITHIN", 1.0)
+    monkeypatch.setattr(machine_settings, "_BOOT_WITHIN", 1.0)
     monkeypatch.setattr(
         first_script, "_SCRIPT", first_script._SCRIPT.replace(" in 0 30 60;", " in 0 1;")
     )
@@ -146,7 +145,7 @@ def test_an_agent_that_is_not_in_the_store_and_a_new_start_when_it_is(
 def test_an_agent_that_fails_again_and_again(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template, "_FAILURES", 2)
+    monkeypatch.setattr(machine_settings, "_FAILURES", 2)
     denied = {"code": "AccessDenied", "status": 403}
     kit.account.fail("s3:ListObjectsV2", who="*assumed-role*", times=99, **denied)  # type: ignore[arg-type]
     handle = lab.create("true")

@@ -13,7 +13,7 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State
-from sojourn.clouds.aws import template
+from sojourn.clouds.vm import machine_settings
 from tests.contract.clouds.aws_kit import AwsKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
@@ -120,7 +120,7 @@ def lose_while_storing(kit: AwsKit, handle: Handle) -> None:
 def test_the_cloud_tells_that_a_machine_is_gone_and_no_silence_is_waited_for(
     kit: AwsKit, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template, "_TTL", 3600.0)
+    monkeypatch.setattr(machine_settings, "_TTL", 3600.0)
     handle = lab.create(RESUMING, spot=0)
     lab.until_stored(handle, "checkpoint", tmp_path / "look")
     kit.account.interrupt(machine_of(kit, handle).id, notice=False)
@@ -329,7 +329,7 @@ def test_what_takes_longer_to_store_than_a_shutdown_may_take_is_kept(kit: AwsKit
 def test_a_group_waits_for_as_long_as_a_machine_stores_its_work(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template, "_HEARTBEAT", 0.2)
+    monkeypatch.setattr(machine_settings, "_HEARTBEAT", 0.2)
     wait = "until test -f /dev/shm/go; do sleep 0.05; done"
     handle = lab.create(SAVING.replace("trap '", f"trap '{wait}; "))
     until(lambda: log_of(handle) == ["ready"])
@@ -372,7 +372,10 @@ def test_a_machine_that_is_taken_away_while_it_boots_goes_as_soon_as_it_can(
 def test_a_machine_that_breaks_down_and_starts_again_goes_on(
     kit: AwsKit, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template, "_TTL", 600.0)  # it does not wait for its own lease to run out
+    # It does not wait for its own lease to run out.
+    monkeypatch.setattr(machine_settings, "_TTL", 600.0)
+        machine_settings, "_TTL", 600.0
+    )  # it does not wait for its own lease to run out
     handle = lab.create(RESUMING)
     lab.until_stored(handle, "checkpoint", tmp_path / "look")
     instance = machine_of(kit, handle)

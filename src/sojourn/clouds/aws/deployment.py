@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import store_address, tags
 from sojourn.clouds.aws.user_data import ON_MACHINE
 from sojourn.clouds.vm.agent_files import Luggage
+from sojourn.clouds.vm.resource import TaskResource
 from sojourn.core.errors import NotFound
 from sojourn.storage.store import open_store
 
@@ -15,12 +16,11 @@ if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.aws.locations import Location, Locations
     from sojourn.clouds.aws.machines import Offer, Offers
-    from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = ["Deployment", "TaskResource", "is_contained"]
+__all__ = ["AwsResource", "Deployment", "is_contained"]
 
 
 @dataclass(frozen=True)
@@ -72,31 +72,8 @@ class Deployment:
         return open_store(store_address.address(self.account, self.location))
 
 
-class TaskResource:
-    """What resources have in common: `_find` looks for one, and what is nowhere is absent."""
-
-    stage = 1
-    kind = ""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-
-    @property
-    def _name(self) -> str:
-        return self._deployment.name
-
-    @property
-    def title(self) -> str:
-        return f"{self.kind} {self._name}"
-
-    def read(self, ctx: Context) -> bool:
-        try:
-            return self._find()
-        except NotFound:
-            return False
-
-    def _find(self) -> bool:
-        raise NotImplementedError
+class AwsResource(TaskResource[Deployment]):
+    """What resources of AWS have in common beside that."""
 
     def _tagged(self, kind: str) -> list[dict[str, Any]]:
         return [{"ResourceType": kind, "Tags": tags.to_list(self._deployment.tags)}]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import policy, tags
-from sojourn.clouds.aws.deployment import TaskResource, is_contained
+from sojourn.clouds.aws.deployment import AwsResource, is_contained
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
@@ -23,7 +23,7 @@ _POLICY = "task"
 _SSH = 22
 
 
-class Role(TaskResource):
+class Role(AwsResource):
     """What machines may do, and the profile by which they get it."""
 
     kind = "role"
@@ -109,7 +109,7 @@ class Role(TaskResource):
         return self._deployment.account.call(self.title, "iam", "us-east-1", operation, **arguments)
 
 
-class SecurityGroup(TaskResource):
+class SecurityGroup(AwsResource):
     """Lets SSH in and everything out."""
 
     kind = "security group"
@@ -182,7 +182,7 @@ class SecurityGroup(TaskResource):
         return self._deployment.call(self.title, "ec2", operation, **arguments)
 
 
-class KeyPair(TaskResource):
+class KeyPair(AwsResource):
     """Opens the machines to whoever can read the store's seed."""
 
     kind = "key pair"

@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import listing
-from sojourn.clouds.aws.deployment import TaskResource
+from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.reasons import reason
-from sojourn.clouds.aws.template import DEADLINE, HOOK, time_of
+from sojourn.clouds.aws.template import DEADLINE, HOOK
 from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.vm.machine_settings import time_of
 from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
@@ -43,7 +44,7 @@ _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
 
 
-class AwsScaler(TaskResource):
+class AwsScaler(AwsResource):
     """The group. AWS keeps its machines alive; a scheduled action ends it whatever happens."""
 
     stage = 3

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.deployment import Deployment, TaskResource
+from sojourn.clouds.aws.deployment import AwsResource, Deployment
 from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
 from sojourn.clouds.vm.store import Folder, StoreOf
@@ -25,7 +25,7 @@ __all__ = ["BucketTags", "store_of"]
 _PATIENCE = PATIENCE
 
 
-class Bucket(TaskResource):
+class Bucket(AwsResource):
     """A bucket of the task's own."""
 
     stage = 0
@@ -96,7 +96,7 @@ def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
         ctx.sleep(2)
 
 
-class BucketTags(TaskResource):
+class BucketTags(AwsResource):
     """The tags of a task's own bucket, which come when it is certain that it is this task's."""
 
     kind = "tags of bucket"

@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import base64
-import math
 from contextlib import suppress
-from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sojourn.clouds.aws import listing, tags
-from sojourn.clouds.aws.deployment import TaskResource
+from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.aws.store_address import options_for_machines, url_of
 from sojourn.clouds.aws.user_data import LONGEST, user_data
+from sojourn.clouds.vm.machine_settings import machine_settings
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
 from sojourn.clouds.vm.waiting import until_known
 from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.storage.store import StoreAddress
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
 
-__all__ = ["DEADLINE", "HOOK", "LaunchTemplate", "time_of"]
+__all__ = ["DEADLINE", "HOOK", "LaunchTemplate"]
 
 DEADLINE = "deadline"  # the name of the group's scheduled action
 HOOK = "last-words"  # what holds up the end of a machine until it has stored its work
-_TTL = 60.0  # seconds of silence after which a machine counts as lost
-_GRACE = 30.0
-_HEARTBEAT = 30.0  # seconds; how often a machine that stores its work asks for more time
-_STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
-_FAILURES = 10  # of the agent, after which a machine gives up
-_BOOT_WITHIN = 300.0  # seconds; a new role may not be known everywhere yet
 
 
-class LaunchTemplate(TaskResource):
+class LaunchTemplate(AwsResource):
     """How a machine of this task is made."""
 
     stage = 2
@@ -100,27 +94,24 @@ class LaunchTemplate(TaskResource):
 
     def _user_data(self) -> str:
         deployment, location = self._deployment, self._deployment.location
+        store = StoreAddress(url_of(location), options_for_machines(deployment.account, location))
+        wanted = deployment.wanted
         settings = {
-            "id": deployment.name,
-            "page": "docs/aws.md",
+            **machine_settings(
+                deployment.name,
+                store,
+                wanted.timeout,
+                marks=listing.can_mark(wanted),
+                page="docs/aws.md",
+            ),
             "region": location.region,
             "bucket_region": location.bucket_region,
             "boot": self._url(BOOT),
             "problems": self._url(PROBLEMS),
-            "problem_folder": PROBLEMS,
-            "store": url_of(location),
-            "store_options": options_for_machines(deployment.account, location),
             "autoscaling": self._endpoint("autoscaling"),
             "ec2": self._endpoint("ec2"),
-            "minutes": time_of(deployment.wanted.timeout) // timedelta(minutes=1),
-            "marks": listing.can_mark(deployment.wanted),
             "deadline": DEADLINE,
             "hook": HOOK,
-            "heartbeat": _HEARTBEAT,
-            "ttl": _TTL,
-            "grace": _GRACE,
-            "patience": _BOOT_WITHIN,
-            "failures": _FAILURES,
         }
         text = user_data(settings).encode()
         if len(text) > LONGEST:
@@ -151,8 +142,3 @@ class LaunchTemplate(TaskResource):
 def _price(dollars: float) -> str:
     """As AWS takes it: Python writes small ones with an exponent."""
     return f"{Decimal(str(dollars)):f}"
-
-
-def time_of(timeout: int) -> timedelta:
-    """How long a machine may live."""
-    return timedelta(minutes=math.ceil(timeout / 60)) + _STORING

@@ -1,0 +1,53 @@
+"""What machines of every cloud are told: where their store is, and how patient they are."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.vm.paths import PROBLEMS
+
+if TYPE_CHECKING:
+    from sojourn.storage.store import StoreAddress
+
+__all__ = ["machine_settings", "time_of"]
+
+_TTL = 60.0  # seconds of silence after which a machine counts as lost
+_GRACE = 30.0
+_HEARTBEAT = 30.0  # seconds; how often a machine that stores its work asks for more time
+_STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
+_FAILURES = 10  # of the agent, after which a machine gives up
+_BOOT_WITHIN = 300.0  # seconds; new rights may not be known everywhere yet
+
+
+def machine_settings(
+    name: str, store: StoreAddress, timeout: int, *, marks: bool, page: str
+) -> dict[str, Any]:
+    """The settings that `vm.on_machine` reads; a cloud adds its own. No secrets.
+
+    `store` is as machines see it. `marks`: they tell at their group how ranks ended. `page` is the
+    cloud's page in the docs.
+    """
+    return {
+        "id": name,
+        "page": page,
+        "store": store.url,
+        "store_options": dict(store.options),
+        "problem_folder": PROBLEMS,
+        "minutes": time_of(timeout) // timedelta(minutes=1),
+        "marks": marks,
+        "heartbeat": _HEARTBEAT,
+        "ttl": _TTL,
+        "grace": _GRACE,
+        "patience": _BOOT_WITHIN,
+        "failures": _FAILURES,
+    }
+
+
+def time_of(timeout: int) -> timedelta:
+    """How long a machine may live: the task's timeout, and an hour to store the last of its work.
+
+    Whole minutes.
+    """
+    return timedelta(minutes=math.ceil(timeout / 60)) + _STORING
