@@ -374,8 +374,6 @@ def test_a_machine_that_breaks_down_and_starts_again_goes_on(
 ) -> None:
     # It does not wait for its own lease to run out.
     monkeypatch.setattr(machine_settings, "_TTL", 600.0)
-        machine_settings, "_TTL", 600.0
-    )  # it does not wait for its own lease to run out
     handle = lab.create(RESUMING)
     lab.until_stored(handle, "checkpoint", tmp_path / "look")
     instance = machine_of(kit, handle)
