@@ -28,6 +28,7 @@ _VERBS = {
     "listErrors": "get",
     "listManagedInstances": "get",
     "patch": "update",
+    "recreateInstances": "update",
     "resize": "update",
     "wait": "get",
 }

@@ -11,7 +11,7 @@ from typing import Any
 from tests.simcloud.gcp import filters, lists, rules
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.catalogue import region_of
-from tests.simcloud.gcp.groups import Group
+from tests.simcloud.gcp.groups import Group, Member
 from tests.simcloud.gcp.operations import Operation, Operations
 from tests.simcloud.gcp.project import PROJECT, Project, new_id, timestamp
 from tests.simcloud.gcp.quotas import Quotas
@@ -20,10 +20,13 @@ from tests.simcloud.gcp.store import Store, fingerprint, link, path_of, zonal
 from tests.simcloud.gcp.wire import GCPError, invalid
 
 _CREATED = {
-    "baseInstanceName", "description", "instanceLifecyclePolicy", "instanceTemplate",
+    "allInstancesConfig", "baseInstanceName", "description", "instanceLifecyclePolicy",
+    "instanceTemplate",
     "listManagedInstancesResults", "name", "targetSize", "updatePolicy", "versions",
 }  # fmt: skip
-_PATCHED = {"instanceLifecyclePolicy", "updatePolicy", "fingerprint", "description"}
+_PATCHED = {
+    "allInstancesConfig", "description", "fingerprint", "instanceLifecyclePolicy", "updatePolicy",
+}  # fmt: skip
 _MOST = 1000
 
 
@@ -50,6 +53,7 @@ class GroupsAPI:
             "instanceGroupManagers.listErrors": self._errors,
             "instanceGroupManagers.listManagedInstances": self._instances,
             "instanceGroupManagers.patch": self._patch,
+            "instanceGroupManagers.recreateInstances": self._recreate_instances,
             "instanceGroupManagers.resize": self._resize,
         }
 
@@ -110,23 +114,8 @@ class GroupsAPI:
         return self._start(call, group, kind, end=resized)
 
     def _delete_instances(self, call: Call) -> dict[str, Any]:
-        group, body = self._changeable(call), call.body or {}
-        given = body.get("instances", [])
-        if not given:
-            raise GCPError("required", "Required field 'instances' not specified", 400)
-        if len(given) > _MOST:
-            raise invalid("instances", len(given), f"At most {_MOST} instances are allowed.")
-        chosen = []
-        for url in given:
-            name = path_of(url).rpartition("/")[2]
-            member = group.members.get(name)
-            if member is None or path_of(url) != zonal(group.zone, "instances", name):
-                if body.get("skipInstancesOnValidationError"):
-                    continue
-                message = f"Not a member of {group.path}"
-                raise invalid("instances", url, message)
-            if member.action != "DELETING":
-                chosen.append(member)
+        group = self._changeable(call)
+        chosen = _chosen(group, call.body or {})
 
         def deleted() -> None:
             for member in chosen:
@@ -137,6 +126,18 @@ class GroupsAPI:
         kind = "compute.instanceGroupManagers.deleteInstances"
         return self._start(call, group, kind, end=deleted)
 
+    def _recreate_instances(self, call: Call) -> dict[str, Any]:
+        group = self._changeable(call)
+        chosen = _chosen(group, call.body or {})
+
+        def begun() -> None:
+            for member in chosen:
+                if member.action != "DELETING":
+                    self._scaler.recreate(member)
+
+        kind = "compute.instanceGroupManagers.recreateInstances"
+        return self._start(call, group, kind, end=begun)
+
     def _patch(self, call: Call) -> dict[str, Any]:
         group, body = self._changeable(call), dict(call.body or {})
         if foreign := body.keys() - _PATCHED:
@@ -146,7 +147,7 @@ class GroupsAPI:
             raise GCPError("conditionNotMet", "Invalid fingerprint.", 412)
 
         def patched() -> None:
-            group.record.update(body)
+            group.record.update(_merged(group.record, body))
             group.record["fingerprint"] = fingerprint(group.record)
 
         return self._start(call, group, "patch", end=patched)
@@ -198,6 +199,39 @@ def _template(body: Mapping[str, Any]) -> str:
         message = "Required field 'resource.instanceTemplate' not specified"
         raise GCPError("required", message, 400)
     return str(given)
+
+
+def _chosen(group: Group, body: Mapping[str, Any]) -> list[Member]:
+    """The members that a call names."""
+    given = body.get("instances", [])
+    if not given:
+        raise GCPError("required", "Required field 'instances' not specified", 400)
+    if len(given) > _MOST:
+        raise invalid("instances", len(given), f"At most {_MOST} instances are allowed.")
+    chosen = []
+    for url in given:
+        name = path_of(url).rpartition("/")[2]
+        member = group.members.get(name)
+        if member is None or path_of(url) != zonal(group.zone, "instances", name):
+            if body.get("skipInstancesOnValidationError"):
+                continue
+            raise invalid("instances", url, f"Not a member of {group.path}")
+        if member.action != "DELETING":
+            chosen.append(member)
+    return chosen
+
+
+def _merged(there: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch merges what has parts, and removes what is null."""
+    found = dict(there)
+    for key, value in given.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, dict) and isinstance(found.get(key), dict):
+            found[key] = _merged(found[key], value)
+        else:
+            found[key] = value
+    return found
 
 
 def _check_size(size: int) -> None:

@@ -176,6 +176,12 @@ class Scaler:
         if member.instance and not member.instance.gone:
             self._fleet.delete(member.instance)
 
+    def recreate(self, member: Member) -> None:
+        """Have an instance of a group deleted, and another one made under its name."""
+        member.action = "RECREATING"
+        if member.instance and not member.instance.gone:
+            self._fleet.delete(member.instance)
+
     def _create(self, group: Group, member: Member, now: float) -> None:
         given = self._store.get(path_of(group.template))["properties"]
         try:

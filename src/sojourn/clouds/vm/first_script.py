@@ -23,6 +23,8 @@ _BOOT = "sojourn.clouds.vm.on_machine"
 _SCRIPT = r"""#!/bin/sh
 # Whatever happens, this machine ends by itself.
 shutdown -P +{minutes} >/dev/null 2>&1 || systemd-run --on-active={minutes}m systemctl poweroff
+# Some clouds run this at every boot. Once the agent is there, it starts by itself.
+systemctl is-enabled -q sojourn.service 2>/dev/null && exit
 
 {leave}
 fail() {{ # tell why, and leave the group for good: the next machine would fare no better

@@ -1,0 +1,136 @@
+"""Google Cloud as a list of resources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.gcp import tags
+from sojourn.clouds.gcp.locations import Locations
+from sojourn.clouds.gcp.machines import Offers
+from sojourn.clouds.gcp.profile import note_on, parse_profile
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, Problem
+from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sojourn.clouds.gcp.account import Account
+    from sojourn.clouds.gcp.deployment import Deployment
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.status import Status
+    from sojourn.core.task import Task
+
+__all__ = ["GoogleCloud"]
+
+_HOUR = 3600
+# Google's own limits. A machine runs for 120 days at most, an hour of which is to store its work.
+_MOST = {"disk_size": 65536, "timeout": 120 * 86400 - _HOUR, "parallelism": 1000}
+
+
+def _check_limits(task: Task) -> None:
+    for field, most in _MOST.items():
+        if getattr(task, field) > most:
+            raise InvalidInput(field, f"must be at most {most}, got {getattr(task, field)}")
+    if task.spot > 0:
+        raise InvalidInput(
+            "spot",
+            f"must be 0 or -1 on Google Cloud, which takes no maximum price, got {task.spot:g}",
+        )
+
+
+def _check_unsupported(task: Task) -> None:
+    """It has nothing to mount, and no options: none is ignored in silence."""
+    given = ["mounts"] if task.mounts else []
+    given += [f"options.{name}" for name in task.options]
+    problems = [Problem(path, "not supported by Google Cloud") for path in given]
+    if problems:
+        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+
+
+class GoogleCloud:
+    """Tasks in the user's project."""
+
+    name = "gcp"
+    features = Features(interrupt=True, poll=2.0)
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._locations = Locations(account)
+        self._offers = Offers(account)
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        _check_limits(task)
+        _check_unsupported(task)
+        tags.check(task)
+        note = self._check_profile(task.permission_set)
+        self._locations.check(task)
+        self._offers.check(task)
+        return (note,) if note else ()
+
+    def _check_profile(self, given: str) -> str:
+        """Refuse an account that is not there, if we may know; returns what there is to say."""
+        if not given:
+            return ""
+        profile = parse_profile(given)
+        path = f"v1/projects/-/serviceAccounts/{profile.email}"
+        try:
+            self._account.call("permission_set", "iam", "GET", path)
+        except NotFound as error:
+            raise InvalidInput(
+                "permission_set", f"service account {profile.email} not found"
+            ) from error
+        except AuthError:
+            pass
+        return note_on(profile)
+
+    def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
+        from sojourn.clouds.gcp import resources
+        from sojourn.clouds.gcp.store import store_of
+        from sojourn.clouds.gcp.template import InstanceTemplate
+        from sojourn.clouds.vm.agent_files import AgentFiles
+
+        deployment = self._deployed(id, task)
+        # What is in the store goes with it: only who creates a task has to do with it.
+        in_store: list[Resource] = (
+            [AgentFiles(deployment.store, deployment.luggage)] if task else []
+        )
+        given = task is not None and task.permission_set
+        account = () if given else (resources.ServiceAccount(deployment),)
+        return (
+            store_of(deployment),
+            *account,
+            resources.Firewall(deployment),
+            *in_store,
+            InstanceTemplate(deployment),
+            self._scaler(deployment),
+        )
+
+    def scaler(self, id: TaskId) -> Scaler:
+        return self._scaler(self._deployed(id, None))
+
+    def _scaler(self, deployment: Deployment) -> Scaler:
+        from sojourn.clouds.gcp.scaler import GoogleScaler
+
+        return GoogleScaler(deployment)
+
+    def data(self, id: TaskId) -> Data:
+        from sojourn.storage.data import StoreData
+
+        return StoreData(self._deployed(id, None).store)
+
+    def reach(self, id: TaskId, machine: str) -> Reach:
+        raise NotImplementedError  # see its features
+
+    def tasks(self, ctx: Context) -> Iterator[TaskId]:
+        yield from sorted(self._locations.tasks())
+
+    def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
+        from sojourn.clouds.gcp.listing import states
+
+        return states(ctx, self._account, self._locations, ids)
+
+    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
+        from sojourn.clouds.gcp.deployment import Deployment
+
+        return Deployment(self._account, self._locations, self._offers, id, task)

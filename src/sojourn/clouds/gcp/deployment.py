@@ -1,0 +1,87 @@
+"""A task and where it is, and what all resources of this cloud have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.gcp import store_address, tags
+from sojourn.clouds.gcp.user_data import ON_MACHINE
+from sojourn.clouds.vm.agent_files import Luggage
+from sojourn.core.errors import NotFound
+from sojourn.storage.store import open_store
+
+if TYPE_CHECKING:
+    from sojourn.clouds.gcp.account import Account
+    from sojourn.clouds.gcp.locations import Location, Locations
+    from sojourn.clouds.gcp.machines import Offer, Offers
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+    from sojourn.storage.store import Store
+
+__all__ = ["Deployment", "is_contained"]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A task and where it is; what all its resources share. `task` is None when it is unknown."""
+
+    account: Account
+    locations: Locations
+    offers: Offers
+    id: TaskId
+    task: Task | None
+
+    @property
+    def name(self) -> str:
+        return str(self.id)
+
+    @property
+    def location(self) -> Location:
+        """Where it is. Nowhere: raises NotFound."""
+        return self.locations.of(self.id, self.task)
+
+    @property
+    def wanted(self) -> Task:
+        """The task, where it has to be known."""
+        if self.task is None:
+            raise ValueError("this verb needs the task")
+        return self.task
+
+    @property
+    def offer(self) -> Offer:
+        return self.offers.find(self.wanted)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return tags.labels_of(self.id, self.wanted)
+
+    @property
+    def group(self) -> str:
+        """The path of the group, below the project."""
+        return f"zones/{self.location.zone}/instanceGroupManagers/{self.name}"
+
+    def change(
+        self, ctx: Context, what: str, method: str, path: str, body: Any = None, **query: Any
+    ) -> None:
+        """A change of Compute Engine, until it is done."""
+        self.account.change(ctx, what, method, path, body, **query)
+
+    def luggage(self) -> Luggage:
+        """What machines have to fetch."""
+        image = self.offer.image
+        architecture = "aarch64" if image.architecture == "ARM64" else "x86_64"
+        return Luggage(image.pythons, architecture, ON_MACHINE)
+
+    def store(self) -> Store:
+        """The task's store, with the user's own credentials."""
+        return open_store(store_address.address(self.account, self.location))
+
+
+def is_contained(deployment: Deployment) -> bool:
+    """Whether its store is in a bucket of the user; of one that is nowhere, nothing is."""
+    try:
+        return deployment.location.contained
+    except NotFound:
+        return False

@@ -1,0 +1,191 @@
+"""What a zone offers for a task: the image, the machine type, the network."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sojourn.agent.bundle import PYTHONS
+from sojourn.clouds.gcp.machine_types import MachineType, machine_type
+from sojourn.clouds.gcp.regions import zone
+from sojourn.core.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from sojourn.clouds.gcp.account import Account
+    from sojourn.core.task import Task
+
+__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image"]
+
+_ARM = "ARM64"
+
+
+@dataclass(frozen=True)
+class ImageName:
+    """How a user names an image: a family of a project, or one image. `arm`: its family for ARM."""
+
+    user: str
+    project: str
+    family: str
+    arm: str = ""
+    pythons: tuple[str, ...] = PYTHONS  # that it may have
+
+
+_GENERIC = {
+    "ubuntu": ImageName(
+        "ubuntu",
+        "ubuntu-os-cloud",
+        "ubuntu-2404-lts-amd64",
+        "ubuntu-2404-lts-arm64",
+        ("312",),
+    ),
+    "nvidia": ImageName(
+        "ubuntu",
+        "deeplearning-platform-release",
+        "common-cu128-ubuntu-2404-nvidia-570",
+        pythons=("312",),
+    ),
+}
+_FORM = re.compile(r"(?P<user>[^@/]+)@(?P<project>[a-z0-9:.-]+)/(?P<family>[a-z][a-z0-9-]*)")
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that exists."""
+
+    user: str
+    path: str  # below the API's root, with its project
+    architecture: str
+    size: int  # GB that its disk has at least
+    pythons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """All that has to be found out before a task can be created."""
+
+    zone: str
+    type: MachineType
+    image: Image
+    network: str
+
+
+def parse_image(text: str) -> ImageName:
+    """Read an image's name as users write it."""
+    if text in _GENERIC:
+        return _GENERIC[text]
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise InvalidInput(
+            "image",
+            f"must be {{user}}@{{project}}/{{family}} or one of {', '.join(_GENERIC)}, "
+            f"got {text!r}",
+        )
+    return ImageName(found["user"], found["project"], found["family"])
+
+
+class Offers:
+    """Finds out, and remembers for the length of a command."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._known: dict[tuple[str, str, str], Offer] = {}
+
+    def check(self, task: Task) -> None:
+        """Refuse what is not there, and what does not fit."""
+        size = self.find(task).image.size
+        if 0 < task.disk_size < size:
+            raise InvalidInput(
+                "disk_size", f"must be at least {size} for {task.image!r}, got {task.disk_size}"
+            )
+
+    def find(self, task: Task) -> Offer:
+        """What the task needs; refuses what is not there."""
+        key = (zone(task.region), task.machine, task.image)
+        if key not in self._known:
+            self._known[key] = self._find(*key)
+        return self._known[key]
+
+    def _find(self, where: str, machine: str, image: str) -> Offer:
+        wanted, kind = parse_image(image), machine_type(machine)
+        with ThreadPoolExecutor() as pool:
+            network = pool.submit(self._network)
+            attached = pool.submit(self._check_accelerator, where, kind)
+            architecture = self._architecture(where, kind)
+            found = self._image(wanted, image, architecture)
+            attached.result()
+            if found.architecture != architecture:
+                raise InvalidInput(
+                    "image",
+                    f"{image!r} is for {found.architecture}, but {kind.name} is {architecture}",
+                )
+            return Offer(where, kind, found, network.result())
+
+    def _network(self) -> str:
+        try:
+            self._account.compute("the default network", "GET", "global/networks/default")
+        except NotFound as error:
+            raise NotFound(
+                f"No default network in project {self._account.project}",
+                hint="Run `gcloud compute networks create default` to create one.",
+            ) from error
+        return f"projects/{self._account.project}/global/networks/default"
+
+    def _architecture(self, where: str, kind: MachineType) -> str:
+        try:
+            found = self._account.compute(
+                "machine", "GET", f"zones/{where}/machineTypes/{kind.name}"
+            )
+        except NotFound as error:
+            raise InvalidInput(
+                "machine",
+                f"{kind.name} is not available in {where}; run `gcloud compute machine-types list "
+                f"--zones {where}` to see all types",
+            ) from error
+        except InvalidInput as error:
+            raise InvalidInput("region", f"unknown zone {where!r}") from error
+        return str(found.get("architecture") or "X86_64")
+
+    def _check_accelerator(self, where: str, kind: MachineType) -> None:
+        if not kind.accelerator:
+            return
+        try:
+            found = self._account.compute(
+                "machine", "GET", f"zones/{where}/acceleratorTypes/{kind.accelerator}"
+            )
+        except NotFound as error:
+            raise InvalidInput(
+                "machine",
+                f"{kind.accelerator} is not available in {where}; run `gcloud compute "
+                f"accelerator-types list --filter name={kind.accelerator}` to see where it is",
+            ) from error
+        except InvalidInput:
+            return  # the zone is unknown, which others tell
+        most = int(found.get("maximumCardsPerInstance", kind.count))
+        if kind.count > most:
+            raise InvalidInput(
+                "machine", f"a machine can have at most {most} {kind.accelerator}, got {kind.count}"
+            )
+
+    def _image(self, wanted: ImageName, given: str, architecture: str) -> Image:
+        family = wanted.arm if architecture == _ARM and wanted.arm else wanted.family
+        images = f"compute/v1/projects/{wanted.project}/global/images"
+        found: Any = None
+        for path in (f"{images}/family/{family}", f"{images}/{family}"):
+            try:
+                found = self._account.call("image", "compute", "GET", path)
+                break
+            except NotFound:
+                continue
+        if found is None:
+            raise InvalidInput(
+                "image", f"{given!r} not found: project {wanted.project} has no {family}"
+            )
+        return Image(
+            user=wanted.user,
+            path=f"projects/{wanted.project}/global/images/{found['name']}",
+            architecture=str(found.get("architecture") or "X86_64"),
+            size=int(found.get("diskSizeGb", 0)),
+            pythons=wanted.pythons,
+        )

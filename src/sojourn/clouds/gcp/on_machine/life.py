@@ -1,0 +1,105 @@
+"""The life of a Compute Engine machine: its managed group, and what the metadata server tells."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sojourn.agent.background import say
+from sojourn.clouds.gcp.on_machine import groupmarks, metadata
+from sojourn.clouds.vm.on_machine import marks
+from sojourn.clouds.vm.on_machine.life import live
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.core.report import Report
+
+_TRIES = 10
+_MARKING = 3  # tries: it is of no use to the task itself
+_WITHIN = 30.0
+
+
+class ManagedGroup:
+    """The group, as the rights of the machine's account let it be used."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self.machine = metadata.get("id")
+        if not self.machine:
+            raise OSError("the metadata server returned no instance ID")
+
+    def notice(self) -> str:
+        return "preempted" if self._is_preempted() else ""
+
+    def warning(self) -> str:
+        event = metadata.get("maintenance-event")
+        if event.startswith("TERMINATE"):
+            return "Google Cloud will stop this machine for maintenance within an hour"
+        return ""
+
+    def ask_for_time(self) -> None:
+        """Google gives no more."""
+
+    def leave(self, *, for_good: bool) -> None:
+        """The group replaces a machine that is preempted, without being asked."""
+        if for_good:
+            self._about_me("deleteInstances", _TRIES)
+        elif not self._is_going():
+            self._about_me("recreateInstances", 1)  # if the group ends it already, it is refused
+
+    def _is_going(self) -> bool:
+        try:
+            return self._is_preempted()
+        except OSError as error:
+            say(f"the metadata server does not answer: {error}")
+            return False
+
+    def _is_preempted(self) -> bool:
+        return metadata.get("preempted") == "TRUE"
+
+    def mark(self, reports: Sequence[Report]) -> None:
+        told = {key.replace(":", "-"): value for key, value in marks.tags_of(reports).items()}
+        if not told:
+            return
+        for attempt in range(_MARKING):
+            group = self._call("GET", "")
+            if group is None:
+                return
+            if self._call("PATCH", "", groupmarks.patch_of(told, group.get("fingerprint"))):
+                return
+            time.sleep(2**attempt)
+
+    def put_off_deadline(self) -> None:
+        """Google counts the time of each machine from its start."""
+
+    def _about_me(self, action: str, tries: int) -> None:
+        name = f"zones/{self._settings['zone']}/instances/{metadata.get('name')}"
+        for attempt in range(tries):
+            if self._call("POST", f"/{action}", {"instances": [name]}) is not None:
+                return
+            if attempt + 1 < tries:
+                time.sleep(min(30, 2**attempt))
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        """What was answered; None if it was not done. The machine's own time limits remain."""
+        given = b"" if body is None else json.dumps(body).encode()
+        what = f"{method} {path or 'group'}"
+        try:
+            request = metadata.authorized(method, self._settings["group"] + path, given)
+            with urllib.request.urlopen(request, timeout=_WITHIN) as answer:
+                return json.loads(answer.read() or b"{}")
+        except urllib.error.HTTPError as error:
+            say(f"{what} failed: {error.read()[:500]!r}")
+        except (OSError, ValueError) as error:
+            say(f"{what} failed: {error}")
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.gcp.on_machine", ManagedGroup))

@@ -1,0 +1,100 @@
+"""The service account that a user gives as `permission_set`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sojourn.clouds.gcp.credentials import SCOPE
+from sojourn.core.errors import InvalidInput
+
+__all__ = ["Profile", "note_on", "parse_profile"]
+
+_PREFIX = "https://www.googleapis.com/auth/"
+# The short names that gcloud has.
+_ALIASES = {
+    "bigquery": ["bigquery"],
+    "cloud-platform": ["cloud-platform"],
+    "cloud-source-repos": ["source.full_control"],
+    "cloud-source-repos-ro": ["source.read_only"],
+    "compute-ro": ["compute.readonly"],
+    "compute-rw": ["compute"],
+    "datastore": ["datastore"],
+    "logging-write": ["logging.write"],
+    "monitoring": ["monitoring"],
+    "monitoring-read": ["monitoring.read"],
+    "monitoring-write": ["monitoring.write"],
+    "pubsub": ["pubsub"],
+    "service-control": ["servicecontrol"],
+    "service-management": ["service.management.readonly"],
+    "sql-admin": ["sqlservice.admin"],
+    "storage-full": ["devstorage.full_control"],
+    "storage-ro": ["devstorage.read_only"],
+    "storage-rw": ["devstorage.read_write"],
+    "taskqueue": ["taskqueue"],
+    "trace": ["trace.append"],
+    "userinfo-email": ["userinfo.email"],
+    "default": [
+        "devstorage.read_only",
+        "logging.write",
+        "monitoring.write",
+        "pubsub",
+        "service.management.readonly",
+        "servicecontrol",
+        "trace.append",
+    ],
+}
+_EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
+_STORES = {SCOPE, f"{_PREFIX}devstorage.read_write", f"{_PREFIX}devstorage.full_control"}
+_GROUPS = {SCOPE, f"{_PREFIX}compute"}
+_EXAMPLE = "name@project.iam.gserviceaccount.com,scopes=storage-rw,compute-rw"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """An account, and what its tokens on machines are good for."""
+
+    email: str
+    scopes: tuple[str, ...] = (SCOPE,)
+
+
+def parse_profile(given: str) -> Profile:
+    """Read what the user gave; refuses what machines could not work with."""
+    email, _, rest = given.partition(",")
+    if not _EMAIL.fullmatch(email.strip()) or (rest and not rest.strip().startswith("scopes=")):
+        raise InvalidInput(
+            "permission_set",
+            f"must be the email of a service account, and scopes, such as {_EXAMPLE}, "
+            f"got {given!r}",
+        )
+    if not rest:
+        return Profile(email.strip())
+    names = [name.strip() for name in rest.strip().removeprefix("scopes=").split(",")]
+    scopes = tuple(dict.fromkeys(scope for name in names for scope in _scopes(name)))
+    if not _STORES & set(scopes):
+        raise InvalidInput(
+            "permission_set",
+            "machines cannot write to their bucket with these scopes; add storage-rw",
+        )
+    return Profile(email.strip(), scopes)
+
+
+def _scopes(name: str) -> list[str]:
+    if name.startswith("https://"):
+        return [name]
+    if name not in _ALIASES:
+        raise InvalidInput(
+            "permission_set",
+            f"unknown scope {name!r}; specify a URL, or one of: {', '.join(_ALIASES)}",
+        )
+    return [f"{_PREFIX}{scope}" for scope in _ALIASES[name]]
+
+
+def note_on(profile: Profile) -> str:
+    """What the user should know of it; empty if all is well."""
+    if _GROUPS & set(profile.scopes):
+        return ""
+    return (
+        "Machines cannot leave their group with the scopes of permission_set: they are replaced "
+        "until you delete the task. Add compute-rw."
+    )

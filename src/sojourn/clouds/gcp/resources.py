@@ -1,0 +1,177 @@
+"""What is made in a project for a task beside its store and its group."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.gcp import policy
+from sojourn.clouds.gcp.deployment import Deployment, is_contained
+from sojourn.clouds.gcp.locations import note_of
+from sojourn.clouds.vm.resource import TaskResource
+from sojourn.core.errors import Conflict, NotFound
+from sojourn.core.parallel import together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sojourn.core.context import Context
+
+__all__ = ["Firewall", "ServiceAccount", "address_of"]
+
+_SSH = "22"
+_Policy = dict[str, Any]
+
+
+def address_of(name: str, project: str) -> str:
+    """The address of the service account of a task, whose id is too long for it."""
+    short = hashlib.sha256(name.encode()).hexdigest()[:24]
+    return f"tpi-{short}@{project}.iam.gserviceaccount.com"
+
+
+class ServiceAccount(TaskResource[Deployment]):
+    """Who machines are, and what they may do."""
+
+    kind = "service account"
+
+    def _find(self) -> bool:
+        self._call("GET", self._path)
+        return True
+
+    def create(self, ctx: Context) -> None:
+        short = self._email.partition("@")[0]
+        body = {
+            "accountId": short,
+            "serviceAccount": {
+                "displayName": self._name,
+                "description": "Machines of a Sojourn task",
+            },
+        }
+        try:
+            self._call("POST", f"v1/projects/{self._project}/serviceAccounts", body)
+        except Conflict:
+            self._find()  # it is there, from an earlier try
+        location, member = self._deployment.location, f"serviceAccount:{self._email}"
+        group = policy.on_group(self._project, location.zone, self._name, member)
+        together(
+            [
+                partial(self._bind_project, ctx, partial(policy.with_bindings, wanted=group)),
+                partial(
+                    self._bind_bucket,
+                    ctx,
+                    partial(policy.with_bindings, wanted=policy.on_bucket(location, member)),
+                ),
+            ]
+        )
+
+    def delete(self, ctx: Context) -> None:
+        self.remove(ctx)
+
+    def remove(self, ctx: Context) -> None:
+        """The bindings first: Google keeps those of accounts that are deleted."""
+        drop = partial(policy.without, email=self._email)
+        self._bind_project(ctx, drop)
+        if is_contained(self._deployment):  # else they go with the bucket
+            with suppress(NotFound):
+                self._bind_bucket(ctx, drop)
+        try:
+            self._call("DELETE", self._path)
+        except NotFound:
+            return
+
+    def _bind_project(self, ctx: Context, change: Callable[[_Policy], _Policy | None]) -> None:
+        path = f"v1/projects/{self._project}"
+        options = {"options": {"requestedPolicyVersion": 3}}
+
+        def call(verb: str, body: Any) -> Any:
+            return self._deployment.account.call(
+                "policy of the project", "cloudresourcemanager", "POST", f"{path}:{verb}", body
+            )
+
+        policy.change_policy(
+            ctx,
+            lambda: call("getIamPolicy", options),
+            lambda changed: call("setIamPolicy", {"policy": changed}),
+            change,
+        )
+
+    def _bind_bucket(self, ctx: Context, change: Callable[[_Policy], _Policy | None]) -> None:
+        bucket = self._deployment.location.bucket
+        path = f"storage/v1/b/{bucket}/iam"
+
+        def call(method: str, body: Any = None, **query: Any) -> Any:
+            return self._deployment.account.call(
+                f"policy of bucket {bucket}", "storage", method, path, body, **query
+            )
+
+        policy.change_policy(
+            ctx,
+            lambda: call("GET", optionsRequestedPolicyVersion=3),
+            lambda changed: call("PUT", changed),
+            change,
+        )
+
+    @property
+    def _project(self) -> str:
+        return self._deployment.account.project
+
+    @property
+    def _email(self) -> str:
+        return address_of(self._name, self._project)
+
+    @property
+    def _path(self) -> str:
+        return f"v1/projects/{self._project}/serviceAccounts/{self._email}"
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        return self._deployment.account.call(self.title, "iam", method, path, body)
+
+
+class Firewall(TaskResource[Deployment]):
+    """Lets SSH in, and tells where the task is."""
+
+    kind = "firewall rule"
+
+    def _find(self) -> bool:
+        return self.find()
+
+    def find(self) -> bool:
+        """Whether it is there. Nowhere: raises NotFound."""
+        self._deployment.account.compute(self.title, "GET", self._path)
+        return True
+
+    def create(self, ctx: Context) -> None:
+        if not self._deployment.location.contained:  # else it came with the folder
+            self.make(ctx)
+
+    def make(self, ctx: Context) -> None:
+        wanted = self._deployment.wanted
+        body = {
+            "name": self._name,
+            "description": note_of(self._deployment.location.zone, wanted.storage.container),
+            "network": self._deployment.offer.network,
+            "direction": "INGRESS",
+            "allowed": [{"IPProtocol": "tcp", "ports": [_SSH]}],
+            "sourceRanges": ["0.0.0.0/0"],
+            "targetTags": [self._name],
+        }
+        try:
+            self._deployment.change(ctx, self.title, "POST", "global/firewalls", body)
+        except Conflict:
+            self.find()  # it is there, from an earlier try
+
+    def delete(self, ctx: Context) -> None:
+        if not is_contained(self._deployment):  # else it goes with the folder
+            self.remove(ctx)
+
+    def remove(self, ctx: Context) -> None:
+        try:
+            self._deployment.change(ctx, self.title, "DELETE", self._path)
+        except NotFound:
+            return
+
+    @property
+    def _path(self) -> str:
+        return f"global/firewalls/{self._name}"

@@ -1,0 +1,194 @@
+"""The managed instance group of a task."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.gcp import listing
+from sojourn.clouds.gcp.deployment import Deployment
+from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, marks_in, patch_of
+from sojourn.clouds.gcp.reasons import reason
+from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.resource import TaskResource
+from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
+from sojourn.core.events import CloudEvent
+from sojourn.core.interfaces import Fleet, Machine
+from sojourn.storage.data import StoreData
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import KeyPair
+    from sojourn.core.task import Task
+
+__all__ = ["GoogleScaler"]
+
+_HERE = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "REPAIRING")
+_GONE_WITHIN = 900.0
+
+
+class GoogleScaler(TaskResource[Deployment]):
+    """The group. Google keeps its machines alive, and ends each whose time is over."""
+
+    stage = 3
+    kind = "group"
+
+    def _find(self) -> bool:
+        return self._group() is not None
+
+    def _group(self) -> Any:
+        try:
+            return self._call("GET", self._deployment.group)
+        except NotFound:
+            return None
+
+    def create(self, ctx: Context) -> None:
+        wanted = self._deployment.wanted
+        told = {RANKS: str(wanted.parallelism)}
+        if listing.can_mark(wanted):
+            told[MARKED] = "yes"
+        body = {
+            "name": self._name,
+            "baseInstanceName": self._name,
+            "instanceTemplate": f"global/instanceTemplates/{self._name}",
+            "targetSize": 0,
+            # Nothing that is changed of the group changes machines that are there.
+            "updatePolicy": {"type": "OPPORTUNISTIC"},
+            **patch_of(told),
+        }
+        project = self._deployment.account.project
+        body["instanceTemplate"] = f"projects/{project}/{body['instanceTemplate']}"
+        groups = f"zones/{self._deployment.location.zone}/instanceGroupManagers"
+        try:
+            self._deployment.change(ctx, self.title, "POST", groups, body)
+        except Conflict:
+            if self._group() is None:
+                raise
+
+    def delete(self, ctx: Context) -> None:
+        patience = ctx.within(_GONE_WITHIN)
+        while self._group() is not None:
+            with suppress(NotFound, Transient):  # it is on its way out
+                self._deployment.change(patience, self.title, "DELETE", self._deployment.group)
+                return
+            patience.sleep(1)
+
+    def scale(self, ctx: Context, machines: int) -> None:
+        group = self._group()
+        if group is None:
+            raise NotFound(f"No {self.title} found")
+        self._tell_stopped(ctx, group, not machines)
+        path = f"{self._deployment.group}/resize"
+        self._deployment.change(ctx, self.title, "POST", path, size=machines)
+
+    def _tell_stopped(self, ctx: Context, group: Any, stopped: bool) -> None:
+        """For those who list tasks; without it they look closer."""
+        told = marks_in(group).get(STOPPED) == "yes"
+        if told == stopped or (stopped and not group.get("targetSize")):
+            return
+        body = patch_of({STOPPED: "yes" if stopped else "no"}, group.get("fingerprint"))
+        with suppress(SojournError):
+            self._deployment.change(ctx, self.title, "PATCH", self._deployment.group, body)
+
+    def fleet(self, ctx: Context) -> Fleet | None:
+        group = self._group()
+        if group is None:
+            return None
+        alive = [item for item in self._instances() if item["status"] in _HERE]
+        return Fleet(int(group.get("targetSize", 0)), tuple(map(_machine, alive)))
+
+    def _instances(self) -> Iterator[Any]:
+        account, zone = self._deployment.account, self._deployment.location.zone
+        path = f"compute/v1/projects/{account.project}/zones/{zone}/instances"
+        named = f"name eq {self._name}-.*"
+        for page in account.pages(self.title, "compute", path, filter=named):
+            for item in page.get("items", ()):
+                if listing.group_of(item) == self._name:
+                    yield item
+
+    def events(self, ctx: Context) -> list[CloudEvent]:
+        told = [
+            CloudEvent(_utc(error["timestamp"]), error["error"]["code"], text)
+            for error, text in self._errors(ctx)
+        ]
+        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
+
+    def _errors(self, ctx: Context) -> list[tuple[Any, str]]:
+        """What the group could not do, oldest first, and in our words."""
+        account = self._deployment.account
+        try:
+            path = f"compute/v1/projects/{account.project}/{self._deployment.group}/listErrors"
+            pages = account.pages(self.title, "compute", path)
+            found = [error for page in pages for error in page.get("items", ())]
+        except NotFound:
+            return []
+        task = self._task(ctx) if found else None
+        zone = self._deployment.location.zone if found else ""
+        told = [
+            (error, reason(error["error"]["code"], error["error"]["message"], zone, task))
+            for error in found
+        ]
+        return sorted(told, key=lambda pair: _utc(pair[0]["timestamp"]))
+
+    def _task(self, ctx: Context) -> Task | None:
+        try:
+            return StoreData(self._deployment.store).load(ctx)
+        except NotFound:
+            return None
+
+    def obstacle(self, ctx: Context) -> str:
+        """What was last in the way; nothing, once a machine came after it."""
+        try:
+            started = [_utc(item["creationTimestamp"]) for item in self._instances()]
+        except NotFound:
+            return ""
+        since = max(started, default="")
+        problems = read_problems(self._deployment.store)
+        recent = [event.description for event in problems if event.time >= since]
+        if recent:
+            return recent[-1]
+        errors = [text for error, text in self._errors(ctx) if _utc(error["timestamp"]) >= since]
+        return errors[-1] if errors else ""
+
+    def keys(self, ctx: Context) -> KeyPair | None:
+        try:
+            return key_pair(self._deployment.store(), self._deployment.id)
+        except NotFound:
+            return None
+
+    def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
+        """With notice, the group recreates it; without, its power is cut before it is deleted."""
+        for item in self._instances():
+            if str(item["id"]) == machine:
+                break
+        else:
+            raise NotFound(f"Machine {machine} not found", hint="It may be gone already.")
+        path = f"zones/{self._deployment.location.zone}/instances/{item['name']}"
+        if notice:
+            body = {"instances": [path]}
+            self._call("POST", f"{self._deployment.group}/recreateInstances", body)
+            return
+        with suppress(SojournError):  # what does not run needs no more
+            self._deployment.change(ctx, self.title, "POST", f"{path}/reset")
+        with suppress(NotFound):
+            self._call("DELETE", path)
+
+    def _call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        return self._deployment.account.compute(self.title, method, path, body, **query)
+
+
+def _machine(item: Any) -> Machine:
+    [interface, *_] = item.get("networkInterfaces") or [{}]
+    [access, *_] = interface.get("accessConfigs") or [{}]
+    address = access.get("natIP") or interface.get("networkIP", "")
+    return Machine(str(item["id"]), address, _utc(item["creationTimestamp"]))
+
+
+def _utc(text: str) -> str:
+    """Google writes times with an offset."""
+    moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

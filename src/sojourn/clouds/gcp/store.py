@@ -1,0 +1,191 @@
+"""The store of a task: a bucket of its own, or a folder in one of the user's."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from sojourn.clouds.gcp import tags
+from sojourn.clouds.gcp.deployment import Deployment
+from sojourn.clouds.gcp.resources import Firewall, ServiceAccount
+from sojourn.clouds.vm.resource import TaskResource
+from sojourn.clouds.vm.store import Folder, StoreOf
+from sojourn.clouds.vm.waiting import PATIENCE, until_known
+from sojourn.core.errors import AuthError, Conflict, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import Resource
+    from sojourn.storage.store import Store
+
+__all__ = ["store_of"]
+
+_AT_ONCE = 16
+
+
+class Bucket(TaskResource[Deployment]):
+    """A bucket of the task's own."""
+
+    stage = 0
+    kind = "bucket"
+    _unknown = False  # made just now, and not known everywhere yet
+
+    def _find(self) -> bool:
+        try:
+            self._call("GET", self._path)
+        except AuthError as error:
+            if self._deployment.task is None:
+                raise
+            raise Conflict(
+                f"Access to existing {self.title} denied",
+                hint="If it belongs to another project, choose another name; "
+                "if it is yours, allow storage.buckets.get; see docs/gcp.md for the full role.",
+            ) from error
+        return True
+
+    def create(self, ctx: Context) -> None:
+        location = self._deployment.location
+        body = {
+            "name": self._name,
+            "location": location.region,
+            "labels": {**self._deployment.labels, tags.ZONE: location.zone},
+            "iamConfiguration": {
+                "uniformBucketLevelAccess": {"enabled": True},
+                "publicAccessPrevention": "enforced",
+            },
+            # Google keeps, and charges for, what was deleted for a week, unless it is told.
+            "softDeletePolicy": {"retentionDurationSeconds": "0"},
+        }
+        try:
+            project = self._deployment.account.project
+            self._call("POST", "storage/v1/b", body, project=project)
+        except Conflict:
+            if not self._is_ours():
+                raise
+        self._unknown = True
+        until_known(ctx, lambda: self._call("GET", self._path))
+        self._unknown = False
+
+    def _is_ours(self) -> bool:
+        """Names are global: it may be of another project."""
+        project = self._deployment.account.project
+        found = self._call("GET", "storage/v1/b", project=project, prefix=self._name)
+        return any(bucket["name"] == self._name for bucket in found.get("items", ()))
+
+    def delete(self, ctx: Context) -> None:
+        if not self._deleted(ctx):
+            patience = ctx.within(PATIENCE)  # emptying alone may take as long as it takes
+            patience.sleep(1)
+            while not self._deleted(ctx):
+                patience.sleep(1)
+        self._deployment.locations.forget(self._deployment.id)
+
+    def _deleted(self, ctx: Context) -> bool:
+        try:
+            _empty(ctx, self._deployment, "")
+            self._call("DELETE", self._path)
+        except Conflict:
+            return False  # somebody wrote to it meanwhile
+        except NotFound:
+            return not self._unknown
+        return True
+
+    @property
+    def _path(self) -> str:
+        return f"storage/v1/b/{self._name}"
+
+    def _call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        return self._deployment.account.call(self.title, "storage", method, path, body, **query)
+
+
+class _Container:
+    """A folder in a bucket of the user's. The firewall rule tells those who look where it is."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._rule = Firewall(deployment)
+        self._machines = ServiceAccount(deployment)
+
+    def store(self) -> Store:
+        return self._deployment.store()
+
+    def sign(self, ctx: Context) -> None:
+        self._rule.make(ctx)
+
+    def is_signed(self) -> bool:
+        return self._rule.find()
+
+    def unsign(self, ctx: Context) -> None:
+        self._machines.remove(ctx)
+        self._rule.remove(ctx)
+
+    def forget(self) -> None:
+        self._deployment.locations.forget(self._deployment.id)
+
+    def empty(self, ctx: Context, path: str) -> None:
+        _empty(ctx, self._deployment, path)
+
+    def name(self, path: str) -> str:
+        return path.removeprefix(self._prefix)
+
+    def top(self) -> list[str]:
+        found: set[str] = set()
+        for page in _pages(self._deployment, self._prefix, delimiter="/"):
+            found |= set(page.get("prefixes", ()))
+            found |= {item["name"] for item in page.get("items", ())}
+        return sorted(found)
+
+    @property
+    def _prefix(self) -> str:
+        folder = self._deployment.location.folder
+        return f"{folder}/" if folder else ""
+
+
+def store_of(deployment: Deployment) -> Resource:
+    """Whichever of the two a task has."""
+
+    def choose() -> Resource:
+        if deployment.location.contained:
+            return Folder(deployment.id, _Container(deployment))
+        return Bucket(deployment)
+
+    return StoreOf(deployment.id, choose)
+
+
+def _pages(deployment: Deployment, prefix: str, **query: Any) -> Iterator[Any]:
+    path = f"storage/v1/b/{deployment.location.bucket}/o"
+    yield from deployment.account.pages(
+        "objects", "storage", path, prefix=prefix, versions="true", **query
+    )
+
+
+def _empty(ctx: Context, deployment: Deployment, path: str) -> None:
+    """Remove an object, or all of a folder, whose path ends with a slash, or of the bucket.
+
+    That is, in all versions.
+    """
+    is_folder = not path or path.endswith("/")
+    bucket = deployment.location.bucket
+
+    def remove(item: Any) -> None:
+        ctx.check()
+        target = f"storage/v1/b/{bucket}/o/{quote(item['name'], safe='')}"
+        try:
+            deployment.account.call(
+                "objects", "storage", "DELETE", target, generation=item["generation"]
+            )
+        except NotFound:
+            return
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for page in _pages(deployment, path):
+            ctx.check()
+            found = [
+                item
+                for item in page.get("items", ())
+                if is_folder or item["name"] == path  # other names may begin like it
+            ]
+            list(pool.map(remove, found))

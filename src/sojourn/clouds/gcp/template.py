@@ -1,0 +1,158 @@
+"""How a machine of a task is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.gcp import listing
+from sojourn.clouds.gcp.deployment import Deployment
+from sojourn.clouds.gcp.profile import Profile, parse_profile
+from sojourn.clouds.gcp.resources import address_of
+from sojourn.clouds.gcp.store_address import for_machines, url_in
+from sojourn.clouds.gcp.user_data import LONGEST, startup_script
+from sojourn.clouds.vm.keys import make_key_pair
+from sojourn.clouds.vm.machine_settings import machine_settings, time_of
+from sojourn.clouds.vm.paths import BOOT, PROBLEMS
+from sojourn.clouds.vm.resource import TaskResource
+from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.core.errors import Conflict, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from sojourn.core.context import Context
+
+__all__ = ["InstanceTemplate"]
+
+
+class InstanceTemplate(TaskResource[Deployment]):
+    """How a machine of this task is made."""
+
+    stage = 2
+    kind = "instance template"
+
+    def _find(self) -> bool:
+        self._deployment.account.compute(self.title, "GET", self._path)
+        return True
+
+    def create(self, ctx: Context) -> None:
+        body = {
+            "name": self._name,
+            "description": "Machines of a Sojourn task",
+            "properties": self._properties(),
+        }
+        patience = ctx.within(PATIENCE)
+        while True:
+            try:
+                self._deployment.change(ctx, self.title, "POST", _TEMPLATES, body)
+                return
+            except Conflict:
+                self._find()  # it is there, from an earlier try
+                return
+            except InvalidInput as error:
+                if "serviceAccount" not in error.message:
+                    raise
+                pause(patience, 1, error)  # a new account is not known everywhere yet
+
+    def delete(self, ctx: Context) -> None:
+        try:
+            self._deployment.change(ctx, self.title, "DELETE", self._path)
+        except NotFound:
+            return
+
+    @property
+    def _path(self) -> str:
+        return f"{_TEMPLATES}/{self._name}"
+
+    def _properties(self) -> dict[str, Any]:
+        deployment, offer = self._deployment, self._deployment.offer
+        profile = self._profile()
+        properties: dict[str, Any] = {
+            "machineType": offer.type.name,
+            "labels": deployment.labels,
+            "tags": {"items": [self._name]},
+            "disks": [self._disk()],
+            "networkInterfaces": [
+                {
+                    "network": offer.network,
+                    "accessConfigs": [{"type": "ONE_TO_ONE_NAT", "name": "External NAT"}],
+                }
+            ],
+            "serviceAccounts": [{"email": profile.email, "scopes": list(profile.scopes)}],
+            "metadata": {"items": self._metadata()},
+            "scheduling": self._scheduling(),
+        }
+        if offer.type.accelerator:
+            properties["guestAccelerators"] = [
+                {
+                    "acceleratorType": offer.type.accelerator,
+                    "acceleratorCount": offer.type.count,
+                }
+            ]
+        return properties
+
+    def _disk(self) -> dict[str, Any]:
+        params: dict[str, Any] = {
+            "sourceImage": self._deployment.offer.image.path,
+            "diskType": "pd-balanced",
+            "labels": self._deployment.labels,
+        }
+        if self._deployment.wanted.disk_size > 0:
+            params["diskSizeGb"] = str(self._deployment.wanted.disk_size)
+        return {"boot": True, "autoDelete": True, "initializeParams": params}
+
+    def _metadata(self) -> list[dict[str, str]]:
+        """Only the key of the task opens its machines, whatever the project says."""
+        pair = make_key_pair(self._deployment.store(), self._deployment.id)
+        values = {
+            "startup-script": self._script(),
+            "ssh-keys": f"{self._deployment.offer.image.user}:{pair.public}",
+            "block-project-ssh-keys": "TRUE",
+            "enable-oslogin": "FALSE",
+        }
+        return [{"key": key, "value": value} for key, value in values.items()]
+
+    def _scheduling(self) -> dict[str, Any]:
+        """Google deletes a machine whose time is over, whatever becomes of us and of it."""
+        wanted, gpus = self._deployment.wanted, self._deployment.offer.type.has_gpus
+        seconds = int(time_of(wanted.timeout).total_seconds())
+        scheduling: dict[str, Any] = {
+            "maxRunDuration": {"seconds": str(seconds)},
+            "instanceTerminationAction": "DELETE",
+            "automaticRestart": False,  # else one that ends itself might come back
+        }
+        if wanted.spot >= 0:
+            scheduling["provisioningModel"] = "SPOT"
+        if wanted.spot >= 0 or gpus:
+            scheduling["onHostMaintenance"] = "TERMINATE"
+        return scheduling
+
+    def _profile(self) -> Profile:
+        given = self._deployment.wanted.permission_set
+        if given:
+            return parse_profile(given)
+        return Profile(address_of(self._name, self._deployment.account.project))
+
+    def _script(self) -> str:
+        deployment, location = self._deployment, self._deployment.location
+        account, wanted = deployment.account, deployment.wanted
+        settings = {
+            **machine_settings(
+                deployment.name,
+                for_machines(account, location),
+                wanted.timeout,
+                marks=listing.can_mark(wanted),
+                page="docs/gcp.md",
+            ),
+            "zone": location.zone,
+            "boot": url_in(account, location, BOOT),
+            "problems": url_in(account, location, PROBLEMS),
+            "group": account.url(
+                "compute", f"compute/v1/projects/{account.project}/{deployment.group}"
+            ),
+        }
+        text = startup_script(settings)
+        if len(text.encode()) > LONGEST:
+            raise InvalidInput("storage.container", "too long; use a shorter path")
+        return text
+
+
+_TEMPLATES = "global/instanceTemplates"
