@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["condition", "ended", "job", "rank_of", "suspended"]
+__all__ = ["condition", "ended", "has_run", "job", "may_have_run", "rank_of", "suspended"]
 
 _PODS = 1000  # at most, one after the other
 _WEEK = 7 * 86400
 _LONGEST = 2**31 - 1  # seconds: Kubernetes counts nanoseconds, and would come to less than none
+_AGAIN = "sojourn/again"  # "yes": this Job took the place of one that had ended
+_STARTED_ONCE = 2  # generations of a Job: as it was made, and as it was started
+_COUNTED = ("succeeded", "failed", "completedIndexes", "failedIndexes")  # pods that have ended
 _PODS_IN_TIME = 10  # pods that may use all of the task's time before the whole Job ends
 
 
@@ -37,9 +40,12 @@ def job(
     suspend: bool,
     spot: bool,
     restricted: bool,
+    again: bool = False,
 ) -> dict[str, Any]:
-    """As the API server takes it."""
+    """As the API server takes it. `again`: an earlier one had pods."""
     metadata = names.metadata(id, names.job_name(id, rank), task, rank=str(rank))
+    if again:
+        metadata["annotations"] = {**metadata.get("annotations", {}), _AGAIN: "yes"}
     template = machine_template(id, task, rank, place, spot=spot, restricted=restricted)
     return {
         "apiVersion": "batch/v1",
@@ -74,6 +80,25 @@ def condition(found: Object, kind: str) -> Object | None:
     """A condition of a Job, pod or claim that holds."""
     conditions = found.get("status", {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == kind and c["status"] == "True"), None)
+
+
+def may_have_run(found: Object) -> bool:
+    """Whether a Job may have had a pod that ran and is gone.
+
+    It counts pods that end, and forgets them only when it is suspended.
+    """
+    metadata, status = found["metadata"], found.get("status") or {}
+    return (
+        bool((metadata.get("annotations") or {}).get(_AGAIN))
+        or int(metadata["generation"]) > _STARTED_ONCE
+        or any(status.get(name) for name in _COUNTED)
+    )
+
+
+def has_run(pod: Object) -> bool:
+    """Whether a container of a pod runs or has run."""
+    states = [item["state"] for item in pod["status"].get("containerStatuses") or ()]
+    return any("running" in state or "terminated" in state for state in states)
 
 
 def ended(found: Object) -> bool:

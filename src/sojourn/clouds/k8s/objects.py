@@ -11,7 +11,7 @@ from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.container import place_of
 from sojourn.clouds.k8s.door import Door
 from sojourn.clouds.k8s.errors import Rejected
-from sojourn.clouds.k8s.jobs import job
+from sojourn.clouds.k8s.jobs import has_run, job, may_have_run
 from sojourn.clouds.k8s.machines import SPOT_LABELS
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.pod import machine_template, store_template
@@ -86,18 +86,26 @@ class TaskObjects:
         return TaskStore(self.secret, self._opened, self._is_used)
 
     def _is_used(self) -> bool:
-        """Whether anything may be in the store.
-
-        No container starts before its claim is bound. Pods and Jobs do not tell: a Job that is
-        suspended forgets the pods that it deletes.
-        """
+        """Whether anything may be in the store: who asks it waits for a pod that has it."""
         if not self._used:
-            self._used = bool(self.place.url) or self.door.is_open or self._is_bound()
+            self._used = (
+                bool(self.place.url)
+                or self.door.is_open
+                or (self._is_bound() and self._may_have_run())
+            )
         return self._used
 
     def _is_bound(self) -> bool:
+        """No container starts before its claim is bound; some are bound before any pod comes."""
         claim = self.api.find("PersistentVolumeClaim", self.place.claim)
         return claim is not None and claim.get("status", {}).get("phase") != "Pending"
+
+    def _may_have_run(self) -> bool:
+        """Of the pods of a Job that is gone, nobody tells."""
+        jobs = self.jobs()
+        if len(jobs) < self.task.parallelism or any(map(may_have_run, jobs)):
+            return True
+        return any(map(has_run, self.pods()))
 
     @cached_property
     def bucket(self) -> Store:
@@ -147,7 +155,7 @@ class TaskObjects:
             return False
         return True
 
-    def job(self, rank: int, *, suspend: bool) -> Object:
+    def job(self, rank: int, *, suspend: bool, again: bool = False) -> Object:
         return job(
             self.id,
             self.task,
@@ -156,6 +164,7 @@ class TaskObjects:
             suspend=suspend,
             spot=self.spot,
             restricted=self.restricted,
+            again=again,
         )
 
     def store_pod(self) -> Object:

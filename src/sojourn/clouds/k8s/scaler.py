@@ -76,9 +76,9 @@ class KubernetesScaler:
             ]
         )
 
-    def _make(self, rank: int, *, suspend: bool) -> None:
+    def _make(self, rank: int, *, suspend: bool, again: bool = False) -> None:
         with suppress(Conflict):
-            self._api.create("Job", self._objects.job(rank, suspend=suspend))
+            self._api.create("Job", self._objects.job(rank, suspend=suspend, again=again))
 
     def delete(self, ctx: Context) -> None:
         """With all pods; what they had to store is stored, or not wanted.
@@ -139,7 +139,7 @@ class KubernetesScaler:
                 self._api.delete("Job", job["metadata"]["name"])
                 name = job["metadata"]["name"]
                 gone(ctx, partial(self._is_absent, name), f"Job {name}")
-            self._make(record.rank, suspend=False)
+            self._make(record.rank, suspend=False, again=True)
 
     def _is_absent(self, name: str) -> bool:
         return name not in [job["metadata"]["name"] for job in self._objects.jobs()]

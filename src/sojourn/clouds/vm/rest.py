@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ class Rest:
             headers={"User-Agent": agent},
             limits=httpx.Limits(max_connections=32),
         )
+        weakref.finalize(self, self._client.close)
 
     def call(
         self,
@@ -95,9 +97,6 @@ class Rest:
                 continue
             return _checked(answer)
         raise Unreachable("no answer")
-
-    def close(self) -> None:
-        self._client.close()
 
 
 def _checked(answer: httpx.Response) -> Answer:
