@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.options import OPTIONS
 from sojourn.core.about import About
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ ABOUT = About(
         "AWS_WEB_IDENTITY_TOKEN_FILE",
     ),
     files=("~/.aws/credentials", "~/.aws/config"),
+    options=OPTIONS,
 )
 
 

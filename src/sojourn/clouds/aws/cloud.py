@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.aws import profile, tags
 from sojourn.clouds.aws.locations import Locations
 from sojourn.clouds.aws.machines import Offers
-from sojourn.core.errors import AuthError, InvalidInput, NotFound, Problem
+from sojourn.clouds.vm.options import check_options
+from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -32,15 +33,6 @@ def _check_limits(task: Task) -> None:
             raise InvalidInput(field, f"must be at most {most}, got {getattr(task, field)}")
 
 
-def _check_unsupported(task: Task) -> None:
-    """It has nothing to mount, and no options: none is ignored in silence."""
-    given = ["mounts"] if task.mounts else []
-    given += [f"options.{name}" for name in task.options]
-    problems = [Problem(path, "not supported by AWS") for path in given]
-    if problems:
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
-
-
 class AwsCloud:
     """Tasks in the user's account."""
 
@@ -56,7 +48,7 @@ class AwsCloud:
         given = task.permission_set
         note = profile.note_on(given) if given else ""
         _check_limits(task)
-        _check_unsupported(task)
+        check_options(task, "AWS")
         self._check_profile(given)
         tags.check(task)
         self._locations.check(task)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws.tags import MOST
 from sojourn.clouds.vm.listing import GroupView, status_of
 from sojourn.clouds.vm.on_machine import marks
+from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.errors import NotFound
 from sojourn.core.status import INCOMPLETE
 
@@ -33,7 +34,7 @@ _AT_ONCE = 100  # groups in an answer
 
 def can_mark(task: Task) -> bool:
     """Whether machines of a task can tell by tags: with a role of ours, and not too many."""
-    room = min(marks.MOST, MOST - len(task.tags))
+    room = min(marks.MOST, MOST - len(user_tags(task)))
     return not task.permission_set and task.parallelism <= room
 
 

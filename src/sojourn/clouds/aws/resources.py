@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from sojourn.clouds.aws import policy, tags
 from sojourn.clouds.aws.deployment import AwsResource, is_contained
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.vm import keys
+from sojourn.clouds.vm.options import ssh_from
 from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
@@ -21,6 +23,7 @@ __all__ = ["KeyPair", "Role", "SecurityGroup"]
 
 _POLICY = "task"
 _SSH = 22
+_BOUNDARY = "SOJOURN_AWS_PERMISSIONS_BOUNDARY"  # the ARN of a policy, where accounts demand one
 
 
 class Role(AwsResource):
@@ -50,8 +53,11 @@ class Role(AwsResource):
         until_known(ctx, self._join)
 
     def _make_role(self, ctx: Context) -> None:
+        boundary = os.environ.get(_BOUNDARY)
+        more = {"PermissionsBoundary": boundary} if boundary else {}
         self._unless_there(
             "create_role",
+            **more,
             RoleName=self._name,
             Path=tags.ROLE_PATH,
             AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
@@ -136,13 +142,17 @@ class SecurityGroup(AwsResource):
         raise NotFound(f"No {self.title} found")
 
     def create(self, ctx: Context) -> None:
+        group, networks = self._made(), ssh_from(self._deployment.wanted)
+        if not networks:
+            return
         rule = {
             "IpProtocol": "tcp",
             "FromPort": _SSH,
             "ToPort": _SSH,
-            "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
+            "IpRanges": [{"CidrIp": each} for each in networks if ":" not in each],
+            "Ipv6Ranges": [{"CidrIpv6": each} for each in networks if ":" in each],
         }
-        given = {"GroupId": self._made(), "IpPermissions": [rule]}
+        given = {"GroupId": group, "IpPermissions": [{k: v for k, v in rule.items() if v}]}
         with ignoring("InvalidPermission.Duplicate"):
             until_known(ctx, lambda: self._call("authorize_security_group_ingress", **given))
 

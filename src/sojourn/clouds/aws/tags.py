@@ -6,6 +6,7 @@ import unicodedata
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ _SIGNS = "_.:/=+-@"  # that a tag may have, beside letters, digits and spaces
 def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     """The user's own tags, and ours."""
     ours = {ID: str(id), "sojourn:version": version("sojourn")}
-    if not any(key.lower() == "name" for key in task.tags):
+    if not any(key.lower() == "name" for key in user_tags(task)):
         ours["Name"] = str(id)
     if task.name:
         ours["sojourn:name"] = _clean(task.name)[:_LONGEST]
     if task.storage.container:
         ours[CONTAINER] = task.storage.container
-    return {**task.tags, **ours}
+    return {**user_tags(task), **ours}
 
 
 def check(task: Task) -> None:
@@ -46,10 +47,11 @@ def check(task: Task) -> None:
 
 
 def _problems(task: Task) -> Iterator[str]:
-    if len(task.tags) > MOST:
-        yield f"must be at most {MOST} on AWS, got {len(task.tags)}"
+    tags = user_tags(task)
+    if len(tags) > MOST:
+        yield f"must be at most {MOST} on AWS, got {len(tags)}"
     seen: set[str] = set()
-    for key, value in task.tags.items():
+    for key, value in tags.items():
         yield from _problems_of(key, value)
         if key.lower() in seen:
             yield f"duplicate tag {key!r}: AWS ignores case"

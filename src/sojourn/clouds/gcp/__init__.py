@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.options import OPTIONS
 from sojourn.core.about import About
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ ABOUT = About(
     modules=("google.auth", "httpx", "cryptography"),
     variables=("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_APPLICATION_CREDENTIALS_DATA"),
     files=("~/.config/gcloud/application_default_credentials.json",),
+    options=OPTIONS,
 )
 
 

@@ -8,7 +8,8 @@ from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.locations import Locations
 from sojourn.clouds.gcp.machines import Offers
 from sojourn.clouds.gcp.profile import note_on, parse_profile
-from sojourn.core.errors import AuthError, InvalidInput, NotFound, Problem
+from sojourn.clouds.vm.options import check_options
+from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -39,15 +40,6 @@ def _check_limits(task: Task) -> None:
         )
 
 
-def _check_unsupported(task: Task) -> None:
-    """It has nothing to mount, and no options: none is ignored in silence."""
-    given = ["mounts"] if task.mounts else []
-    given += [f"options.{name}" for name in task.options]
-    problems = [Problem(path, "not supported by Google Cloud") for path in given]
-    if problems:
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
-
-
 class GoogleCloud:
     """Tasks in the user's project."""
 
@@ -61,7 +53,7 @@ class GoogleCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         _check_limits(task)
-        _check_unsupported(task)
+        check_options(task, "Google Cloud")
         tags.check(task)
         note = self._check_profile(task.permission_set)
         self._locations.check(task)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.gcp import policy
 from sojourn.clouds.gcp.deployment import Deployment, is_contained
 from sojourn.clouds.gcp.locations import note_of
+from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.resource import TaskResource
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Firewall", "ServiceAccount", "address_of"]
 
 _SSH = "22"
+_RULES = "global/firewalls"
+_OURS, _AFTER_OURS = 900, 1000  # priorities
 _Policy = dict[str, Any]
 
 
@@ -139,7 +142,7 @@ class Firewall(TaskResource[Deployment]):
 
     def find(self) -> bool:
         """Whether it is there. Nowhere: raises NotFound."""
-        self._deployment.account.compute(self.title, "GET", self._path)
+        self._deployment.account.compute(self.title, "GET", f"{_RULES}/{self._name}")
         return True
 
     def create(self, ctx: Context) -> None:
@@ -148,30 +151,49 @@ class Firewall(TaskResource[Deployment]):
 
     def make(self, ctx: Context) -> None:
         wanted = self._deployment.wanted
+        networks = ssh_from(wanted)
+        note = note_of(self._deployment.location.zone, wanted.storage.container)
+        if networks != ANYWHERE:
+            # The default network has a rule for everybody, which comes after these.
+            self._insert(ctx, self._closed, "denied", ANYWHERE, _AFTER_OURS)
+        kind = "allowed" if networks else "denied"
+        self._insert(ctx, self._name, kind, networks or ANYWHERE, _OURS, note)
+
+    def _insert(
+        self,
+        ctx: Context,
+        name: str,
+        kind: str,
+        networks: tuple[str, ...],
+        priority: int,
+        note: str = "",
+    ) -> None:
         body = {
-            "name": self._name,
-            "description": note_of(self._deployment.location.zone, wanted.storage.container),
+            "name": name,
+            "description": note,
             "network": self._deployment.offer.network,
             "direction": "INGRESS",
-            "allowed": [{"IPProtocol": "tcp", "ports": [_SSH]}],
-            "sourceRanges": ["0.0.0.0/0"],
+            "priority": priority,
+            kind: [{"IPProtocol": "tcp", "ports": [_SSH]}],
+            "sourceRanges": list(networks),
             "targetTags": [self._name],
         }
         try:
-            self._deployment.change(ctx, self.title, "POST", "global/firewalls", body)
+            self._deployment.change(ctx, self.title, "POST", _RULES, body)
         except Conflict:
-            self.find()  # it is there, from an earlier try
+            # It is there, from an earlier try.
+            self._deployment.account.compute(self.title, "GET", f"{_RULES}/{name}")
 
     def delete(self, ctx: Context) -> None:
         if not is_contained(self._deployment):  # else it goes with the folder
             self.remove(ctx)
 
     def remove(self, ctx: Context) -> None:
-        try:
-            self._deployment.change(ctx, self.title, "DELETE", self._path)
-        except NotFound:
-            return
+        for name in (self._closed, self._name):  # what tells where the task is goes last
+            with suppress(NotFound):
+                self._deployment.change(ctx, self.title, "DELETE", f"{_RULES}/{name}")
 
     @property
-    def _path(self) -> str:
-        return f"global/firewalls/{self._name}"
+    def _closed(self) -> str:
+        """The rule that lets nobody else in."""
+        return f"{self._name}-closed"

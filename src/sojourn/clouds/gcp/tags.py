@@ -6,6 +6,7 @@ import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def labels_of(id: TaskId, task: Task) -> dict[str, str]:
     ours = {ID: str(id), "sojourn-version": _clean(version("sojourn"))}
     if task.name:
         ours["sojourn-name"] = _clean(task.name)
-    return {**task.tags, **ours}
+    return {**user_tags(task), **ours}
 
 
 def check(task: Task) -> None:
@@ -42,9 +43,10 @@ def check(task: Task) -> None:
 
 
 def _problems(task: Task) -> Iterator[str]:
-    if len(task.tags) > MOST:
-        yield f"must be at most {MOST} on Google Cloud, got {len(task.tags)}"
-    for key, value in task.tags.items():
+    tags = user_tags(task)
+    if len(tags) > MOST:
+        yield f"must be at most {MOST} on Google Cloud, got {len(tags)}"
+    for key, value in tags.items():
         if not _KEY.fullmatch(key):
             yield (
                 f"{key!r} must have 1 to {_LONGEST} lowercase letters, digits, _ and -, "
