@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.aws.machine_types import instance_type
+from sojourn.clouds.aws.networks import Networks, Subnets
 from sojourn.clouds.aws.regions import region
-from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.clouds.vm.options import Network, network_of
+from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
@@ -73,8 +75,7 @@ class Offer:
     region: str
     type: str
     image: Image
-    vpc: str
-    subnets: tuple[str, ...]
+    network: Subnets
 
 
 def parse_image(text: str) -> ImageName:
@@ -96,7 +97,7 @@ class Offers:
 
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._known: dict[tuple[str, str, str], Offer] = {}
+        self._known: dict[tuple[str, str, str, Network], Offer] = {}
 
     def check(self, task: Task) -> None:
         """Refuse what is not there, and what does not fit."""
@@ -108,17 +109,19 @@ class Offers:
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
-        key = (region(task.region), instance_type(task.machine), task.image)
+        where, kind = region(task.region), instance_type(task.machine)
+        key = (where, kind, task.image, network_of(task))
         if key not in self._known:
             self._known[key] = self._find(*key)
         return self._known[key]
 
-    def _find(self, region: str, type: str, image: str) -> Offer:
+    def _find(self, region: str, type: str, image: str, network: Network) -> Offer:
         wanted = parse_image(image)
         _check_driver(type, image)
         self._check_region(region)
         with ThreadPoolExecutor() as pool:
-            vpc = pool.submit(self._default_vpc, region)
+            networks = Networks(self._account, region)
+            known = pool.submit(networks.look, network)
             zones = pool.submit(self._zones, region, type)
             architecture = pool.submit(self._architecture, region, type).result()
             if wanted.architecture == "*":
@@ -128,8 +131,8 @@ class Offers:
                     "image", f"{image!r} is for {wanted.architecture}, but {type} is {architecture}"
                 )
             found = pool.submit(self._newest, region, wanted)
-            subnets = self._subnets(region, vpc.result(), type, zones.result())
-            return Offer(region, type, found.result(), vpc.result(), subnets)
+            subnets = networks.choose(network, known.result(), type, zones.result())
+            return Offer(region, type, found.result(), subnets)
 
     def _check_region(self, region: str) -> None:
         partition = self._account.regions().get(region)
@@ -144,17 +147,6 @@ class Offers:
 
     def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
         return self._account.call(what, "ec2", region, operation, **arguments)
-
-    def _default_vpc(self, region: str) -> str:
-        found = self._ec2(
-            "the default network", region, "describe_vpcs", Filters=_is("is-default", "true")
-        )
-        if not found["Vpcs"]:
-            raise NotFound(
-                f"No default VPC in {region}",
-                hint=f"Run `aws ec2 create-default-vpc --region {region}` to create one.",
-            )
-        return str(found["Vpcs"][0]["VpcId"])
 
     def _architecture(self, region: str, type: str) -> str:
         try:
@@ -177,21 +169,6 @@ class Offers:
         if not zones:
             raise _no_such_type(type, region)
         return zones
-
-    def _subnets(self, region: str, vpc: str, type: str, zones: set[str]) -> tuple[str, ...]:
-        """Those from which a machine reaches the world: it needs a public address for that."""
-        found = self._ec2("subnets", region, "describe_subnets", Filters=_is("vpc-id", vpc))
-        here = [subnet for subnet in found["Subnets"] if subnet["AvailabilityZone"] in zones]
-        default = [subnet for subnet in here if subnet["DefaultForAz"]]
-        public = default or [subnet for subnet in here if subnet["MapPublicIpOnLaunch"]]
-        subnets = sorted((subnet["AvailabilityZone"], subnet["SubnetId"]) for subnet in public)
-        if not subnets:
-            raise NotFound(
-                f"The default VPC has no public subnet in a zone that offers {type}",
-                hint="Run `aws ec2 create-default-subnet --availability-zone ZONE` to add one. "
-                f"Zones that offer it: {', '.join(sorted(zones))}.",
-            )
-        return tuple(subnet for _, subnet in subnets)
 
     def _newest(self, region: str, wanted: ImageName) -> Image:
         arguments: dict[str, Any] = {} if wanted.owner == "*" else {"Owners": [wanted.owner]}

@@ -162,7 +162,7 @@ class SecurityGroup(AwsResource):
                 "create_security_group",
                 GroupName=self._name,
                 Description="Sojourn",
-                VpcId=self._deployment.offer.vpc,
+                VpcId=self._deployment.offer.network.vpc,
                 TagSpecifications=self._tagged("security-group"),
             )
             return str(made["GroupId"])

@@ -80,7 +80,7 @@ class AwsScaler(AwsResource):
                     MinSize=0,
                     MaxSize=self._deployment.wanted.parallelism,
                     DesiredCapacity=0,
-                    VPCZoneIdentifier=",".join(self._deployment.offer.subnets),
+                    VPCZoneIdentifier=",".join(self._deployment.offer.network.ids),
                     Tags=marks,
                     LifecycleHookSpecificationList=[_hook()],
                 )

@@ -60,7 +60,7 @@ class LaunchTemplate(AwsResource):
             "ImageId": offer.image.id,
             "InstanceType": offer.type,
             "KeyName": deployment.name,
-            "SecurityGroupIds": [until_known(ctx, SecurityGroup(deployment).group)],
+            **self._network(ctx),
             "IamInstanceProfile": self._profile(),
             "UserData": self._user_data(),
             "InstanceInitiatedShutdownBehavior": "terminate",
@@ -79,6 +79,14 @@ class LaunchTemplate(AwsResource):
                 market["MaxPrice"] = _price(deployment.wanted.spot)
             data["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": market}
         return data
+
+    def _network(self, ctx: Context) -> dict[str, Any]:
+        groups = [until_known(ctx, SecurityGroup(self._deployment).group)]
+        public = self._deployment.offer.network.public
+        if public is None:
+            return {"SecurityGroupIds": groups}
+        card = {"DeviceIndex": 0, "AssociatePublicIpAddress": public, "Groups": groups}
+        return {"NetworkInterfaces": [{**card, "DeleteOnTermination": True}]}
 
     def _disk(self, device: str) -> dict[str, Any]:
         """Whatever the image says, no disk outlives its machine."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.gcp.machine_types import MachineType, machine_type
-from sojourn.clouds.gcp.regions import zone
+from sojourn.clouds.gcp.networks import NetworkPaths, find_network
+from sojourn.clouds.gcp.regions import region_of, zone
+from sojourn.clouds.vm.options import Network, network_of
 from sojourn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ class Offer:
     zone: str
     type: MachineType
     image: Image
-    network: str
+    network: NetworkPaths
 
 
 def parse_image(text: str) -> ImageName:
@@ -90,7 +92,7 @@ class Offers:
 
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._known: dict[tuple[str, str, str], Offer] = {}
+        self._known: dict[tuple[str, str, str, Network], Offer] = {}
 
     def check(self, task: Task) -> None:
         """Refuse what is not there, and what does not fit."""
@@ -102,15 +104,15 @@ class Offers:
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
-        key = (zone(task.region), task.machine, task.image)
+        key = (zone(task.region), task.machine, task.image, network_of(task))
         if key not in self._known:
             self._known[key] = self._find(*key)
         return self._known[key]
 
-    def _find(self, where: str, machine: str, image: str) -> Offer:
+    def _find(self, where: str, machine: str, image: str, given: Network) -> Offer:
         wanted, kind = parse_image(image), machine_type(machine)
         with ThreadPoolExecutor() as pool:
-            network = pool.submit(self._network)
+            network = pool.submit(find_network, self._account, region_of(where), given)
             attached = pool.submit(self._check_accelerator, where, kind)
             architecture = self._architecture(where, kind)
             found = self._image(wanted, image, architecture)
@@ -121,16 +123,6 @@ class Offers:
                     f"{image!r} is for {found.architecture}, but {kind.name} is {architecture}",
                 )
             return Offer(where, kind, found, network.result())
-
-    def _network(self) -> str:
-        try:
-            self._account.compute("the default network", "GET", "global/networks/default")
-        except NotFound as error:
-            raise NotFound(
-                f"No default network in project {self._account.project}",
-                hint="Run `gcloud compute networks create default` to create one.",
-            ) from error
-        return f"projects/{self._account.project}/global/networks/default"
 
     def _architecture(self, where: str, kind: MachineType) -> str:
         try:

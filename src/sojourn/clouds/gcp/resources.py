@@ -171,7 +171,7 @@ class Firewall(TaskResource[Deployment]):
         body = {
             "name": name,
             "description": note,
-            "network": self._deployment.offer.network,
+            "network": self._deployment.offer.network.network,
             "direction": "INGRESS",
             "priority": priority,
             kind: [{"IPProtocol": "tcp", "ports": [_SSH]}],

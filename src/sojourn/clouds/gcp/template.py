@@ -70,12 +70,7 @@ class InstanceTemplate(TaskResource[Deployment]):
             "labels": deployment.labels,
             "tags": {"items": [self._name]},
             "disks": [self._disk()],
-            "networkInterfaces": [
-                {
-                    "network": offer.network,
-                    "accessConfigs": [{"type": "ONE_TO_ONE_NAT", "name": "External NAT"}],
-                }
-            ],
+            "networkInterfaces": [offer.network.interface()],
             "serviceAccounts": [{"email": profile.email, "scopes": list(profile.scopes)}],
             "metadata": {"items": self._metadata()},
             "scheduling": self._scheduling(),

@@ -118,9 +118,9 @@ def test_a_region_without_a_default_network_is_told_with_what_makes_one(
 def test_machines_go_to_zones_that_have_their_type(laptop: SimAWS) -> None:
     offer = _found(region="us-east-1", machine="m+t4")
     ec2 = backends.ec2("us-east-1")
-    zones = {ec2.get_subnet(subnet).availability_zone for subnet in offer.subnets}
+    zones = {ec2.get_subnet(subnet).availability_zone for subnet in offer.network.ids}
     assert zones
-    assert len(zones) == len(offer.subnets)
+    assert len(zones) == len(offer.network.ids)
     assert "us-east-1e" not in zones  # which has none of them
 
 
@@ -177,7 +177,7 @@ def _private_subnet(user: User) -> str:
 def test_machines_go_to_default_subnets_and_not_to_others(laptop: SimAWS, user: User) -> None:
     default = set(user.subnets().split(","))
     private = _private_subnet(user)
-    assert set(_found().subnets) == default
+    assert set(_found().network.ids) == default
     assert private not in default
 
 
@@ -188,7 +188,7 @@ def test_without_default_subnets_machines_go_to_public_ones(laptop: SimAWS, user
         if subnet.id != private and not public:
             public = subnet.id
         subnet.map_public_ip_on_launch = "true" if subnet.id == public else "false"
-    assert _found().subnets == (public,)
+    assert _found().network.ids == (public,)
 
 
 def test_without_a_public_subnet_it_is_told_how_to_make_one(laptop: SimAWS) -> None:
@@ -223,8 +223,8 @@ def test_mounts_and_options_are_refused(laptop: SimAWS) -> None:
         sojourn.create(task)
     assert [str(problem) for problem in caught.value.problems] == [
         "mounts: not supported by AWS",
-        "options.pod: not supported by AWS",
-        "options.x: not supported by AWS",
+        "options.pod: unknown option; must be one of ssh_from, network",
+        "options.x: unknown option; must be one of ssh_from, network",
     ]
     assert laptop.inventory() == []
 
