@@ -19,7 +19,7 @@ def _task(tags: dict[str, str] | None = None, **options: str) -> Task:
 @pytest.mark.parametrize(
     ("given", "networks"),
     [
-        ({}, ANYWHERE),
+        ({"network": ""}, ANYWHERE),
         ({"ssh_from": ""}, ANYWHERE),
         ({"ssh_from": "none"}, ()),
         ({"ssh_from": "203.0.113.7"}, ("203.0.113.7/32",)),
