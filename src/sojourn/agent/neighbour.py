@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import queue
-import re
 import shlex
 import threading
 import time
@@ -17,6 +16,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
 from sojourn.agent.background import aside, say
+from sojourn.agent.inside import INSIDE, inside
 from sojourn.agent.process import cannot_start
 from sojourn.core.errors import Transient
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["INSIDE", "Neighbour", "NeighbourScript"]
-
-INSIDE = "inside"  # beside the pipes, for a shell that has a command as its arguments
+__all__ = ["Neighbour", "NeighbourScript"]
 
 _PIPES = ("control", "status", "output")
 _READY = "ready"  # a pipe, too: it is there when all others are
@@ -39,11 +37,6 @@ _LOOK_EVERY = 0.05
 _LONGEST_LINE = 200
 _UNHEARD = 1000  # words; a script that floods the pipe has to wait
 _LONGEST_INTERPRETER = 255  # bytes of a first line that Linux looks at
-# Variables that shells do not let be set, or take for their own.
-_SHELLS_OWN = re.compile(
-    r"BASH.*|DIRSTACK|EPOCH(SECONDS|REALTIME)|EUID|FUNCNAME|GROUPS|HISTCMD|IFS|LINENO|OLDPWD|OPTIND"
-    r"|PPID|PWD|S?RANDOM|SECONDS|SHELLOPTS|UID|_"
-)
 # A container that is gone without a word was killed: for lack of memory, if not with all the pod.
 _PRESUMED_DEAD = 3.0
 _KILLED = 137
@@ -101,7 +94,7 @@ class Neighbour:
         self._hide_pipes()
         _give(self._folder, workdir, self._owner)
         file.chmod(0o755)
-        self._write(INSIDE, _inside(workdir, environment))
+        self._write(INSIDE, inside(workdir, environment))
         command = shlex.join([str(file), *arguments])
         self._write("begin", f"set -- {command}\n. {shlex.quote(str(self._run / INSIDE))}\n")
         os.set_blocking(self._output, True)
@@ -269,20 +262,6 @@ class NeighbourScript:
             time.sleep(_PRESUMED_DEAD)  # the whole pod may be on its way out
             self.out_of_memory = True
             self._ended(_KILLED)
-
-
-def _inside(workdir: Path, environment: Mapping[str, str]) -> str:
-    """What a shell does in place of being a command that runs as the script does."""
-    lines, special = [], []
-    for name, value in environment.items():
-        if _SHELLS_OWN.fullmatch(name):
-            special.append(f"{name}={value}")
-        else:
-            lines.append(f"export {name}={shlex.quote(value)}")
-    # One that it has no locale for would make bash say so in the script's log.
-    exports = "{ :\n" + "\n".join(lines) + "\n} 2>/dev/null\n"
-    command = f'{shlex.join(["env", *special])} "$@"' if special else '"$@"'
-    return f"{exports}cd {shlex.quote(str(workdir))} || exit 126\nexec {command}\n"
 
 
 def _interpreter(file: Path) -> str:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
-import subprocess
-import termios
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.environment import inherited, script_environment
-from sojourn.clouds.local.guests import add_guest
-from sojourn.clouds.local.process import Piped, Shown
+from sojourn.clouds.local.guests import add_guest, kill_session
 from sojourn.clouds.local.strays import environment
+from sojourn.clouds.remote.process import start
 from sojourn.core.errors import NotFound, SojournError, Transient
 from sojourn.storage.data import StoreData, load_environment
 
@@ -23,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sojourn.clouds.local.scaler import LocalScaler
+    from sojourn.clouds.remote.process import Piped, Shown
     from sojourn.core.context import Context
     from sojourn.core.interfaces import RemoteProcess, Terminal
     from sojourn.storage.store import Store
@@ -31,10 +28,6 @@ __all__ = ["LocalReach"]
 
 _CONNECT_WITHIN = 10.0  # seconds
 _AT_ONCE = 1 << 16  # bytes
-# By a shell: its words and exit codes are known to all if a program cannot be run. And a terminal
-# that the leader of a session opens is its own from then on.
-_RUN = 'exec "$@"'
-_RUN_SHOWN = 'tty=$1; shift; exec <"$tty" >"$tty" 2>&1; exec "$@"'
 
 
 class LocalReach:
@@ -101,39 +94,13 @@ class LocalReach:
     def _start(
         self, variables: dict[str, str], command: Sequence[str], terminal: Terminal | None
     ) -> Piped | Shown:
-        pipe = subprocess.PIPE
-        if terminal is None:
-            return Piped(self._popen(variables, [_RUN, "sh", *command], pipe, pipe))
-        ours, theirs = os.openpty()
         try:
-            size = struct.pack("HHHH", terminal.rows, terminal.columns, 0, 0)
-            fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
-            started = self._popen(
-                {**variables, "TERM": terminal.name},
-                [_RUN_SHOWN, "sh", os.ttyname(theirs), *command],
-                subprocess.DEVNULL,
-                theirs,
-            )
-        except BaseException:
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
-        return Shown(started, ours)
-
-    def _popen(
-        self, variables: dict[str, str], words: Sequence[str], stdin: int, output: int
-    ) -> subprocess.Popen[bytes]:
-        try:
-            return subprocess.Popen(
-                ["/bin/sh", "-c", *words],
-                cwd=self._folder / "workdir",
-                env=variables,
-                stdin=stdin,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                bufsize=0,
+            return start(
+                command,
+                terminal,
+                kill_session,
+                variables=variables,
+                folder=self._folder / "workdir",
             )
         except OSError as error:
             if not self._folder.exists():

@@ -12,14 +12,14 @@ from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Task
 
 
-def _task(tags: dict[str, str] | None = None, **options: str) -> Task:
-    return Task("#!/bin/sh\n", cloud="aws", options=options, tags=tags or {})
+def _task(**options: str) -> Task:
+    return Task("#!/bin/sh\n", cloud="aws", options=options)
 
 
 @pytest.mark.parametrize(
     ("given", "networks"),
     [
-        ({"network": ""}, ANYWHERE),
+        ({}, ANYWHERE),
         ({"ssh_from": ""}, ANYWHERE),
         ({"ssh_from": "none"}, ()),
         ({"ssh_from": "203.0.113.7"}, ("203.0.113.7/32",)),
@@ -58,9 +58,10 @@ def test_what_is_not_known_is_refused(more: dict[str, Any], field: str) -> None:
 
 
 def test_tags_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert user_tags(_task({"team": "a"})) == {"team": "a"}
+    tagged = Task("#!/bin/sh\n", cloud="aws", tags={"team": "a"})
+    assert user_tags(tagged) == {"team": "a"}
     monkeypatch.setenv(DEFAULTS, "team=b, cost-center=42,")
-    assert user_tags(_task({"team": "a"})) == {"team": "a", "cost-center": "42"}
+    assert user_tags(tagged) == {"team": "a", "cost-center": "42"}
     monkeypatch.setenv(DEFAULTS, "team")
     with pytest.raises(InvalidInput, match="SOJOURN_TAGS must be NAME=VALUE pairs"):
         user_tags(_task())

@@ -1,7 +1,8 @@
 """How a command ended, told by a shell around it on both of its outputs.
 
-The API server loses an exit code that comes while input is still on its way to a command that no
-longer reads. So the shell tells it, and takes what is left of the input until we hang up.
+The API server of Kubernetes loses an exit code that comes while input is still on its way to a
+command that no longer reads, and `ssh` has one of its own for all that goes wrong. So the shell
+tells it, and takes what is left of the input until we hang up.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import secrets
 
 __all__ = ["Trailer"]
 
-# The number comes first, as the API server can hand on no signals. The shell itself is silent:
+# The number comes first, as signals go another way. The shell itself is silent:
 # some say what their child died of. Any shell can read, not every image has `cat`.
 _AROUND = """
 exec 9>&2 2>/dev/null

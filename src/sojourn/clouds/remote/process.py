@@ -1,4 +1,4 @@
-"""A command beside the script of a machine, with pipes or on a terminal."""
+"""A process of this computer, with pipes or on a terminal, that somebody watches."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import fcntl
 import os
 import select
 import struct
+import subprocess
 import termios
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.local.guests import kill_session
-
 if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-__all__ = ["Piped", "Shown"]
+    from sojourn.core.interfaces import Terminal
+
+__all__ = ["Piped", "Shown", "start"]
 
 _AT_ONCE = 1 << 16  # bytes
 _LOOK = 0.1  # seconds between looks whether it has ended, should another one hold its output open
 _CLOSED_WITHIN = 1.0  # seconds
+# By a shell: its words and exit codes are known to all if a program cannot be run. And a terminal
+# that the leader of a session opens is its own from then on.
+_RUN = 'exec "$@"'
+_RUN_SHOWN = 'tty=$1; shift; exec <"$tty" >"$tty" 2>&1; exec "$@"'
 _END = b"\x04"  # what Ctrl-D gives
 
 
@@ -55,8 +60,9 @@ class _Input:
 class _Process:
     """What both kinds have in common."""
 
-    def __init__(self, started: subprocess.Popen[bytes]) -> None:
+    def __init__(self, started: subprocess.Popen[bytes], end: Callable[[int], None]) -> None:
         self._started = started
+        self._end = end
 
     @property
     def pid(self) -> int:
@@ -73,7 +79,7 @@ class _Process:
 
     def close(self) -> None:
         if self._started.poll() is None:
-            kill_session(self.pid)
+            self._end(self.pid)
             self._started.wait()
 
     def _read(self, streams: dict[int, int]) -> Iterator[tuple[int, bytes]]:
@@ -101,8 +107,8 @@ class _Process:
 class Piped(_Process):
     """One with a pipe for each of its streams."""
 
-    def __init__(self, started: subprocess.Popen[bytes]) -> None:
-        super().__init__(started)
+    def __init__(self, started: subprocess.Popen[bytes], end: Callable[[int], None]) -> None:
+        super().__init__(started, end)
         if not (started.stdin and started.stdout and started.stderr):
             raise ValueError("a process without pipes")
         self._input = _Input(os.dup(started.stdin.fileno()))
@@ -131,8 +137,10 @@ class Piped(_Process):
 class Shown(_Process):
     """One on a terminal; `terminal`: our side of it."""
 
-    def __init__(self, started: subprocess.Popen[bytes], terminal: int) -> None:
-        super().__init__(started)
+    def __init__(
+        self, started: subprocess.Popen[bytes], terminal: int, end: Callable[[int], None]
+    ) -> None:
+        super().__init__(started, end)
         self._terminal = terminal
         self._input = _Input(os.dup(terminal))
         self._written = b"\n"
@@ -173,3 +181,49 @@ def _read_some(descriptor: int) -> bytes:
         if error.errno == errno.EIO:  # a terminal that nobody has open any more, on Linux
             return b""
         raise
+
+
+def start(
+    command: Sequence[str],
+    terminal: Terminal | None,
+    end: Callable[[int], None],
+    *,
+    variables: Mapping[str, str],
+    folder: Path,
+) -> Piped | Shown:
+    """Run a command in a session of its own. `end` kills that. May raise OSError."""
+    pipe = subprocess.PIPE
+    if terminal is None:
+        return Piped(_popen(variables, folder, [_RUN, "sh", *command], pipe, pipe), end)
+    ours, theirs = os.openpty()
+    try:
+        size = struct.pack("HHHH", terminal.rows, terminal.columns, 0, 0)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
+        started = _popen(
+            {**variables, "TERM": terminal.name},
+            folder,
+            [_RUN_SHOWN, "sh", os.ttyname(theirs), *command],
+            subprocess.DEVNULL,
+            theirs,
+        )
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    return Shown(started, ours, end)
+
+
+def _popen(
+    variables: Mapping[str, str], folder: Path, words: Sequence[str], stdin: int, output: int
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", *words],
+        cwd=folder,
+        env=dict(variables),
+        stdin=stdin,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        bufsize=0,
+    )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sojourn.clouds.k8s.trailer import Trailer
+from sojourn.clouds.remote.trailer import Trailer
 
 OUT, ERR = 1, 2
 
