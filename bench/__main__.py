@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import aws, kube, local, memory, startup, storage, terraform, wire
+from bench import clouds, kube, local, memory, startup, storage, terraform, wire
 
 _ALL = {
     "startup": startup.main,
@@ -13,7 +13,7 @@ _ALL = {
     "wire": wire.main,
     "memory": memory.main,
     "terraform": terraform.main,
-    "aws": aws.main,
+    "clouds": clouds.main,
     "kube": kube.main,
 }
 

@@ -52,17 +52,18 @@ def test_a_quick_run_prints_its_table(name: str, rows: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_a_quick_run_on_the_simulated_aws_prints_its_tables() -> None:
+def test_a_quick_run_on_simulated_clouds_prints_its_tables() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "aws", "--quick"],
+        [sys.executable, "-m", "bench", "clouds", "--quick"],
         cwd=_ROOT,
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    for row in ("create, in sequence", "create, in parallel", "status", "list of 20 tasks"):
-        assert f"| {row} |" in done.stdout
+    for cloud in ("aws", "gcp"):
+        for row in ("create, in sequence", "create, in parallel", "status", "list of 5 tasks"):
+            assert f"| {cloud} | {row} |" in done.stdout
 
 
 def test_an_unknown_benchmark_is_named() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws import profile, tags
 from sojourn.clouds.aws.locations import Locations
-from sojourn.clouds.aws.machines import Offers
+from sojourn.clouds.aws.machines import Offers, user_of
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
@@ -37,7 +37,7 @@ class AwsCloud:
     """Tasks in the user's account."""
 
     name = "aws"
-    features = Features(interrupt=True, poll=2.0)
+    features = Features(interrupt=True, reach=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -111,7 +111,10 @@ class AwsCloud:
         return StoreData(self._deployed(id, None).store)
 
     def reach(self, id: TaskId, machine: str) -> Reach:
-        raise NotImplementedError  # see its features
+        from sojourn.clouds.vm.reach import SshReach
+
+        deployment = self._deployed(id, None)
+        return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

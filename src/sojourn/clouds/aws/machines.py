@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image"]
+__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image", "user_of"]
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,11 @@ def parse_image(text: str) -> ImageName:
             f"{', '.join(_GENERIC)}, got {text!r}",
         )
     return ImageName(found["user"], found["owner"], found["architecture"], found["name"])
+
+
+def user_of(task: Task) -> str:
+    """Whom the image of a task lets in by SSH."""
+    return parse_image(task.image).user
 
 
 class Offers:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.locations import Locations
-from sojourn.clouds.gcp.machines import Offers
+from sojourn.clouds.gcp.machines import Offers, user_of
 from sojourn.clouds.gcp.profile import note_on, parse_profile
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
@@ -44,7 +44,7 @@ class GoogleCloud:
     """Tasks in the user's project."""
 
     name = "gcp"
-    features = Features(interrupt=True, poll=2.0)
+    features = Features(interrupt=True, reach=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -112,7 +112,10 @@ class GoogleCloud:
         return StoreData(self._deployed(id, None).store)
 
     def reach(self, id: TaskId, machine: str) -> Reach:
-        raise NotImplementedError  # see its features
+        from sojourn.clouds.vm.reach import SshReach
+
+        deployment = self._deployed(id, None)
+        return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

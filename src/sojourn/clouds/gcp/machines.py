@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.gcp.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image"]
+__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image", "user_of"]
 
 _ARM = "ARM64"
 
@@ -85,6 +85,11 @@ def parse_image(text: str) -> ImageName:
             f"got {text!r}",
         )
     return ImageName(found["user"], found["project"], found["family"])
+
+
+def user_of(task: Task) -> str:
+    """Whom the image of a task lets in by SSH."""
+    return parse_image(task.image).user
 
 
 class Offers:

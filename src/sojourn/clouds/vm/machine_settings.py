@@ -6,7 +6,7 @@ import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.vm.paths import PROBLEMS
+from sojourn.clouds.vm.paths import HOST_KEYS, PROBLEMS
 
 if TYPE_CHECKING:
     from sojourn.storage.store import StoreAddress
@@ -35,6 +35,7 @@ def machine_settings(
         "store": store.url,
         "store_options": dict(store.options),
         "problem_folder": PROBLEMS,
+        "host_keys": HOST_KEYS,
         "minutes": time_of(timeout) // timedelta(minutes=1),
         "marks": marks,
         "heartbeat": _HEARTBEAT,

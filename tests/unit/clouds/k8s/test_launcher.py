@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sojourn.agent import inside as beside
 from sojourn.agent import neighbour
-from sojourn.agent.inside import inside
 from sojourn.agent.process import CannotStart
 from sojourn.core.errors import Transient
 from tests.support.waiting import patience, until
@@ -400,7 +400,7 @@ def test_any_environment_and_arguments(
     )
     file.chmod(0o755)
     inside = tmp_path / "inside"
-    text = inside(tmp_path, environment)
+    text = beside.inside(tmp_path, environment)
     inside.write_bytes(text.encode("utf-8", "surrogateescape"))
     command = ["sh", "-c", f". {inside}", "sh", str(file), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)

@@ -16,11 +16,16 @@ from typing import TYPE_CHECKING, cast
 
 from sojourn.agent.background import say
 from sojourn.agent.config import TROUBLE, Config
+from sojourn.agent.environment import inherited
+from sojourn.agent.inside import INSIDE, inside
+from sojourn.agent.process import run_here
 from sojourn.agent.work import Agent
 from sojourn.core.errors import SojournError
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container, Mapping, Sequence
+
+    from sojourn.agent.process import RunningScript
 
 __all__ = ["Dead"]
 
@@ -45,12 +50,35 @@ class Dead:
             return False
 
 
+class _Beside:
+    """Runs the script here, and tells those who run commands beside it how they can."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / INSIDE
+
+    def __call__(
+        self,
+        file: Path,
+        workdir: Path,
+        environment: "Mapping[str, str]",
+        arguments: "Sequence[str]",
+        wake: "Callable[[], None]",
+    ) -> "RunningScript":
+        text = inside(workdir, {**inherited(os.environ), **environment})
+        self._file.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(os.open(self._file, flags, 0o600), "wb") as target:  # it has secrets
+            target.write(text.encode("utf-8", "surrogateescape"))
+        return run_here(file, workdir, environment, arguments, wake)
+
+
 def main() -> int:
     package, settings = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
     gone = cast("Container[str]", import_module(f"{package}.gone").Gone(settings))
     try:
         config = Config.parse(sys.stdin.read())
-        return Agent(config, dead=Dead(config.dead, gone)).run()
+        launch = _Beside(Path(config.folder))
+        return Agent(config, dead=Dead(config.dead, gone), launch=launch).run()
     except SojournError as error:
         say(str(error))
         return TROUBLE

@@ -71,6 +71,7 @@ def boot(
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     _unpack(_patiently(settings, fetch), _FOLDER / "lib")
     (_FOLDER / "settings.json").write_text(json.dumps(settings))
+    _link(_FOLDER / "python", sys.executable)  # for commands from elsewhere
     _keep_away_upgrades()
     units = {
         "sojourn-end.timer": _TIMER_TEXT.format(minutes=settings["minutes"]),
@@ -82,6 +83,11 @@ def boot(
         (_UNITS / name).write_text(text)
     subprocess.run(["systemctl", "daemon-reload"], check=True)
     subprocess.run(["systemctl", "enable", "--now", *units], check=True)
+
+
+def _link(path: Path, target: str) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
 
 
 def _keep_away_upgrades() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, Config
+from sojourn.clouds.vm.on_machine.hostkeys import publish
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
 from sojourn.storage.store import StoreAddress, open_store
@@ -48,6 +49,10 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
         signal.signal(number, lambda *_: agent.terminate())
     config = _config(settings, group.machine)
     _tell(agent, config)
+    aside(
+        "host keys",
+        lambda: publish(lambda: _opened(config), f"{settings['host_keys']}{config.machine}"),
+    )
     aside("notices", lambda: _watch(agent, group, settings["heartbeat"]))
     code = agent.wait()
     if code == -signal.SIGTERM:
