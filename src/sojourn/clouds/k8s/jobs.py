@@ -26,7 +26,7 @@ _PODS = 1000  # at most, one after the other
 _WEEK = 7 * 86400
 _LONGEST = 2**31 - 1  # seconds: Kubernetes counts nanoseconds, and would come to less than none
 _AGAIN = "sojourn/again"  # "yes": this Job took the place of one that had ended
-_STARTED_ONCE = 2  # generations of a Job: as it was made, and as it was started
+_STARTED = 2  # the generation of a Job that was made suspended, and started once
 _COUNTED = ("succeeded", "failed", "completedIndexes", "failedIndexes")  # pods that have ended
 _PODS_IN_TIME = 10  # pods that may use all of the task's time before the whole Job ends
 
@@ -90,7 +90,7 @@ def may_have_run(found: Object) -> bool:
     metadata, status = found["metadata"], found.get("status") or {}
     return (
         bool((metadata.get("annotations") or {}).get(_AGAIN))
-        or int(metadata["generation"]) > _STARTED_ONCE
+        or int(metadata["generation"]) > (1 if suspended(found) else _STARTED)
         or any(status.get(name) for name in _COUNTED)
     )
 

@@ -16,6 +16,7 @@ __all__ = [
     "node_affinity",
     "node_selector",
     "parse_machine",
+    "preferred_affinity",
     "tolerations",
 ]
 
@@ -116,13 +117,27 @@ def node_selector(region: str) -> dict[str, str]:
 
 def node_affinity(amounts: Amounts, *, spot: bool) -> dict[str, Any]:
     """Nodes with these GPUs, and spot ones if asked for, by any of the labels in use."""
-    gpus = _gpu_terms(amounts.accelerator) if amounts.accelerator else [[]]
-    spots = [[_is(key, value)] for key, value in SPOT_LABELS] if spot else [[]]
-    terms = [[*one, *other] for one, other in product(gpus, spots)]
+    terms = _terms(amounts, spot=spot)
     if terms == [[]]:
         return {}
     required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def preferred_affinity(amounts: Amounts, region: str, *, spot: bool) -> dict[str, Any]:
+    """The same nodes, and those of the region, if there are any."""
+    here = [_is(key, value) for key, value in node_selector(region).items()]
+    terms = [[*term, *here] for term in _terms(amounts, spot=spot)]
+    wanted = [{"weight": 1, "preference": {"matchExpressions": term}} for term in terms if term]
+    if not wanted:
+        return {}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wanted}}
+
+
+def _terms(amounts: Amounts, *, spot: bool) -> list[list[dict[str, Any]]]:
+    gpus = _gpu_terms(amounts.accelerator) if amounts.accelerator else [[]]
+    spots = [[_is(key, value)] for key, value in SPOT_LABELS] if spot else [[]]
+    return [[*one, *other] for one, other in product(gpus, spots)]
 
 
 def _gpu_terms(accelerator: str) -> list[list[dict[str, Any]]]:

@@ -13,6 +13,7 @@ from sojourn.clouds.k8s.machines import (
     node_affinity,
     node_selector,
     parse_machine,
+    preferred_affinity,
     tolerations,
 )
 from sojourn.clouds.k8s.merging import merged
@@ -133,7 +134,11 @@ def machine_template(
 def store_template(
     id: TaskId, task: Task, place: Place, *, spot: bool, restricted: bool
 ) -> dict[str, Any]:
-    """A pod that has the store and does nothing; where the machines of the task may be, too."""
+    """A pod that has the store and does nothing.
+
+    Rather where the machines of the task may be; but if no node is fit for them, it comes all the
+    same: the volume itself says where it can be used.
+    """
     options = options_of(task)
     amounts = parse_machine(task.machine)
     agent = _agent_container(id, options, place, ["sojourn.clouds.k8s.on_machine.life", "store"], 0)
@@ -144,8 +149,9 @@ def store_template(
         "containers": [_restricted(agent) if restricted else agent],
         "volumes": _volumes(id, place),
         "tolerations": tolerations(amounts, spot=task.spot >= 0),
-        "affinity": node_affinity(amounts, spot=spot),
+        "affinity": preferred_affinity(amounts, task.region, spot=spot),
     }
+    del spec["nodeSelector"]
     metadata = names.metadata(id, names.store_pod(id), task, role=names.STORE)
     return dict(merged({"metadata": metadata, "spec": spec}, _patch_of_store(options)))
 

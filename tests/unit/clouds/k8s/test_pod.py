@@ -222,7 +222,7 @@ def test_patches_that_would_hand_the_script_what_is_the_agents(volume: str) -> N
         _patched({"spec": {"containers": [{"name": "script", "volumeMounts": away}]}})
 
 
-def test_the_pod_of_the_store_goes_where_machines_go() -> None:
+def test_the_pod_of_the_store_goes_where_machines_go_if_it_can() -> None:
     patch = """
     metadata: {annotations: {mesh: "no"}}
     spec:
@@ -240,13 +240,48 @@ def test_the_pod_of_the_store_goes_where_machines_go() -> None:
     assert made["metadata"]["name"] == names.store_pod(_ID)
     assert made["metadata"]["labels"][names.ROLE] == names.STORE
     assert made["metadata"]["annotations"]["mesh"] == "no"
-    assert spec["nodeSelector"] == {"a": "b", "c": "d"}
+    assert spec["nodeSelector"] == {"a": "b"}  # the user's own word holds for all pods
+    [wanted] = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    region = {"key": "c", "operator": "In", "values": ["d"]}
+    assert wanted["preference"]["matchExpressions"] == [region]
     assert spec["securityContext"]["fsGroup"] == 7
     assert "hostNetwork" not in spec
     (agent,) = spec["containers"]
     assert agent["resources"]["limits"]["cpu"] == 1
     assert "x" not in {mount["name"] for mount in agent["volumeMounts"]}
     assert spec["activeDeadlineSeconds"] <= 86400
+
+
+@pytest.mark.parametrize(
+    ("made", "generation", "now", "status", "may"),
+    [
+        ("suspended", 1, True, {}, False),
+        ("suspended", 2, False, {}, False),
+        ("suspended", 3, True, {}, True),
+        ("started", 1, False, {}, False),
+        ("started", 2, True, {}, True),
+        ("started", 1, False, {"failed": 1}, True),
+        ("started", 1, False, {"completedIndexes": "0"}, True),
+        ("again", 1, False, {}, True),
+    ],
+)
+def test_jobs_tell_whether_a_pod_may_have_run(
+    made: str, generation: int, now: bool, status: dict[str, Any], may: bool
+) -> None:
+    """A Job that is suspended forgets its pods, so one that was may have had some."""
+    found = job(
+        _ID,
+        _task(),
+        0,
+        _CLAIM,
+        suspend=made == "suspended",
+        spot=False,
+        restricted=False,
+        again=made == "again",
+    )
+    found["metadata"]["generation"] = generation
+    found["spec"]["suspend"] = now
+    assert may_have_run({**found, "status": status}) is may
 
 
 def test_jobs() -> None:
