@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from sojourn.clouds.k8s import names
-from sojourn.clouds.k8s.jobs import condition, ended, job, rank_of, suspended
+from sojourn.clouds.k8s.jobs import condition, ended, job, may_have_run, rank_of, suspended
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.options import Options, options_of
 from sojourn.clouds.k8s.pod import GRACE, Place, machine_template, python_of, store_template
