@@ -31,6 +31,7 @@ class Config:
     `lifeline`: end as on a spot notice when standard input is closed.
     `ttl`: a machine that was silent for this long may be replaced by another.
     `rank`: the only one that this machine may carry out; -1: any.
+    `notice`: what the cloud gives a machine that it takes away; 0: not known, or it takes none.
     `grace`: from SIGTERM to SIGKILL. `look`: how often to see whether somebody follows the log.
     """
 
@@ -45,6 +46,7 @@ class Config:
     grace: float = 30.0
     look: float = 2.0
     snapshot_every: float = 10.0
+    notice: float = 0.0
 
     @classmethod
     def parse(cls, text: str) -> Config:

@@ -110,10 +110,13 @@ class Snapshots:
         workdir: Path,
         filters: Filters,
         every: float,
+        notice: float,
         telling: Telling,
     ) -> None:
         self._store = store
         self._log = log
+        self._notice = notice
+        self._telling = telling
         self._lease = lease
         self._workdir = workdir
         self._filters = filters
@@ -160,6 +163,7 @@ class Snapshots:
         self._scan_every = _SCAN_EVERY if changed else longer
         self._pause_next = max(self._every if changed else self._scan_every, took * _SCAN_SHARE)
         if changed:
+            self._telling.on_snapshot(took, self._notice)
             self._writer.sweep()
             self._sweep_former()
 

@@ -16,11 +16,12 @@ class Telling:
         self.restoring: Activity | None = Activity(Doing.RESTORING)
         self._log: Doing | None = None
         self._files: Doing | None = None
+        self._slow: Doing | None = None
 
     @property
     def activity(self) -> Activity | None:
         """The one thing that matters most."""
-        trouble = self._log or self._files
+        trouble = self._log or self._files or self._slow
         return Activity(trouble) if trouble else self.restoring
 
     def on_event(self, event: Event) -> None:
@@ -35,6 +36,10 @@ class Telling:
     def on_files(self, error: Exception | None) -> None:
         """How taking a snapshot went."""
         self._files = _trouble(error, Doing.FILES_FULL, Doing.FILES_REFUSED)
+
+    def on_snapshot(self, took: float, notice: float) -> None:
+        """How long the last one took, and how long a machine has from a notice to its end."""
+        self._slow = Doing.SLOW if 0 < notice < took else None
 
 
 def _trouble(error: Exception | None, full: Doing, refused: Doing) -> Doing | None:

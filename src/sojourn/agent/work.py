@@ -178,6 +178,7 @@ class _Attempt:
             self._workdir,
             task.filters(),
             config.snapshot_every,
+            config.notice,
             self._telling,
         )
         self._keeper = Keeper(leases, lease, notice, config.ttl, self._telling)

@@ -25,6 +25,7 @@ class Doing(str, Enum):
     LOG_REFUSED = "log-refused"
     FILES_FULL = "files-full"
     FILES_REFUSED = "files-refused"
+    SLOW = "slow-snapshots"
 
     @property
     def trouble(self) -> bool:
@@ -41,6 +42,7 @@ _WORDS = {
     Doing.LOG_REFUSED: f"cannot store the log: {_REFUSED}",
     Doing.FILES_FULL: f"cannot store snapshots: {_FULL}",
     Doing.FILES_REFUSED: f"cannot store snapshots: {_REFUSED}",
+    Doing.SLOW: "snapshots take longer than the notice of an interruption, which may lose work",
 }
 
 

@@ -6,15 +6,18 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
+
 from sojourn.agent.notice import Notice
-from sojourn.agent.sync import Keeper
+from sojourn.agent.sync import Keeper, Snapshots
 from sojourn.agent.telling import Telling
-from sojourn.core.activity import Doing
+from sojourn.core.activity import Activity, Doing
 from sojourn.core.context import Context
 from sojourn.core.filters import Filters
 from sojourn.storage import layout
 from sojourn.storage.data import StoreData
 from sojourn.storage.lease import Leases, read_records
+from sojourn.storage.logs import LogWriter
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
 from sojourn.storage.store import Store, StoreAddress, open_store
@@ -83,3 +86,28 @@ def test_restoring_is_told(tmp_path: Path) -> None:
     assert 0 < seen.done < seen.total
     until(lambda: read_records(store, 1)[0].activity is None)
     keeper.stop()
+
+
+@pytest.mark.parametrize(
+    ("notice", "told"), [(0.0, None), (1e-9, Activity(Doing.SLOW)), (3600.0, None)]
+)
+def test_snapshots_that_take_longer_than_the_notice_are_told(
+    tmp_path: Path, notice: float, told: Activity | None
+) -> None:
+    for name in ("store", "workdir"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "workdir" / "file").write_text("x")
+    store = open_store(StoreAddress(f"file://{tmp_path}/store"))
+    lease = Leases(store, "vm", 1, ttl=60).take()
+    assert lease
+    telling = Telling()
+    telling.restoring = None
+    log = LogWriter(store, lease.rank, lease.attempt)
+    workdir = tmp_path / "workdir"
+    Snapshots(store, lease, log, workdir, Filters(), 10.0, notice, telling).take()
+    assert telling.activity == told
+
+
+def test_what_is_said_of_slow_snapshots() -> None:
+    assert "longer than the notice" in Activity(Doing.SLOW).text
+    assert Doing.SLOW.trouble

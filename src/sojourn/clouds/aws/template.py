@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["DEADLINE", "HOOK", "LaunchTemplate"]
 
 DEADLINE = "deadline"  # the name of the group's scheduled action
+_NOTICE = 120.0  # seconds, of a spot interruption
 HOOK = "last-words"  # what holds up the end of a machine until it has stored its work
 
 
@@ -111,6 +112,7 @@ class LaunchTemplate(AwsResource):
                 wanted.timeout,
                 marks=listing.can_mark(wanted),
                 page="docs/aws.md",
+                notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
             "region": location.region,
             "bucket_region": location.bucket_region,

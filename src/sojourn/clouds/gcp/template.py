@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["InstanceTemplate"]
 
+_TEMPLATES = "global/instanceTemplates"
+_NOTICE = 30.0  # seconds, of a preemption
+
 
 class InstanceTemplate(TaskResource[Deployment]):
     """How a machine of this task is made."""
@@ -136,6 +139,7 @@ class InstanceTemplate(TaskResource[Deployment]):
                 wanted.timeout,
                 marks=listing.can_mark(wanted),
                 page="docs/gcp.md",
+                notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
             "zone": location.zone,
             "boot": url_in(account, location, BOOT),
@@ -148,6 +152,3 @@ class InstanceTemplate(TaskResource[Deployment]):
         if len(text.encode()) > LONGEST:
             raise InvalidInput("storage.container", "too long; use a shorter path")
         return text
-
-
-_TEMPLATES = "global/instanceTemplates"

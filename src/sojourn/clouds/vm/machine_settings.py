@@ -22,12 +22,12 @@ _BOOT_WITHIN = 300.0  # seconds; new rights may not be known everywhere yet
 
 
 def machine_settings(
-    name: str, store: StoreAddress, timeout: int, *, marks: bool, page: str
+    name: str, store: StoreAddress, timeout: int, *, marks: bool, page: str, notice: float = 0.0
 ) -> dict[str, Any]:
     """The settings that `vm.on_machine` reads; a cloud adds its own. No secrets.
 
     `store` is as machines see it. `marks`: they tell at their group how ranks ended. `page` is the
-    cloud's page in the docs.
+    cloud's page in the docs. `notice`: seconds that a machine has once it is to be taken away.
     """
     return {
         "id": name,
@@ -38,6 +38,7 @@ def machine_settings(
         "host_keys": HOST_KEYS,
         "minutes": time_of(timeout) // timedelta(minutes=1),
         "marks": marks,
+        "notice": notice,
         "heartbeat": _HEARTBEAT,
         "ttl": _TTL,
         "grace": _GRACE,

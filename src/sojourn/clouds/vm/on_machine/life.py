@@ -80,6 +80,7 @@ def _config(settings: dict[str, Any], machine: str) -> Config:
         dead=(machine,),  # its former life, before a crash or a reboot
         ttl=settings["ttl"],
         grace=settings["grace"],
+        notice=settings["notice"],
     )
 
 
