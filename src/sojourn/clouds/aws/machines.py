@@ -23,7 +23,7 @@ __all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image", "user_of"]
 
 @dataclass(frozen=True)
 class ImageName:
-    """How a user names an image; `*` is any."""
+    """How a user names an image; `*` is any. `owner`: one, or some that are separated by commas."""
 
     user: str
     owner: str
@@ -50,6 +50,12 @@ _GENERIC = {
     ),
 }
 _OLDER_DRIVER = "ubuntu@amazon:x86_64:Deep Learning Base Proprietary Nvidia Driver GPU AMI *"
+# Whose images a plain name may mean: ours, and those of Canonical, Amazon and Debian. A name alone
+# says nothing of who made an image: others may give theirs the same.
+_TRUSTED = "self,099720109477,amazon,136693071363"
+_PLAIN = re.compile(r"((?P<user>[a-z_][a-z0-9_-]*)@)?(?P<name>[^@:*?]+)")
+_ID = re.compile(r"ami-[0-9a-f]{8,17}")
+_USER = "ubuntu"
 _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
 _STANDARD = "aws"  # the partition of most regions
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
@@ -83,13 +89,17 @@ def parse_image(text: str) -> ImageName:
     if text in _GENERIC:
         return _GENERIC[text]
     found = _FORM.fullmatch(text)
-    if not found:
+    if found:
+        return ImageName(found["user"], found["owner"], found["architecture"], found["name"])
+    plain = _PLAIN.fullmatch(text)
+    if not plain:
         raise InvalidInput(
             "image",
-            f"must be {{user}}@{{owner}}:{{architecture}}:{{name}} or one of "
-            f"{', '.join(_GENERIC)}, got {text!r}",
+            f"must be {{user}}@{{owner}}:{{architecture}}:{{name}}, the name or ID of an image, or "
+            f"one of {', '.join(_GENERIC)}, got {text!r}",
         )
-    return ImageName(found["user"], found["owner"], found["architecture"], found["name"])
+    owner = "*" if _ID.fullmatch(plain["name"]) else _TRUSTED
+    return ImageName(plain["user"] or _USER, owner, "*", plain["name"])
 
 
 def user_of(task: Task) -> str:
@@ -176,13 +186,15 @@ class Offers:
         return zones
 
     def _newest(self, region: str, wanted: ImageName) -> Image:
-        arguments: dict[str, Any] = {} if wanted.owner == "*" else {"Owners": [wanted.owner]}
+        owners = wanted.owner.split(",")
+        arguments: dict[str, Any] = {} if wanted.owner == "*" else {"Owners": owners}
+        named = "image-id" if _ID.fullmatch(wanted.name) else "name"
         found = self._ec2(
             "image",
             region,
             "describe_images",
             Filters=[
-                *_is("name", wanted.name),
+                *_is(named, wanted.name),
                 *_is("architecture", wanted.architecture),
                 *_is("state", "available"),
             ],

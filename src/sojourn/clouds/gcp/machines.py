@@ -25,7 +25,10 @@ _ARM = "ARM64"
 
 @dataclass(frozen=True)
 class ImageName:
-    """How a user names an image: a family of a project, or one image. `arm`: its family for ARM."""
+    """How a user names an image: a family of a project, or one image.
+
+    `arm`: its family for ARM. Without a `project`, it is the user's own.
+    """
 
     user: str
     project: str
@@ -49,7 +52,8 @@ _GENERIC = {
         pythons=("312",),
     ),
 }
-_FORM = re.compile(r"(?P<user>[^@/]+)@(?P<project>[a-z0-9:.-]+)/(?P<family>[a-z][a-z0-9-]*)")
+_FORM = re.compile(r"((?P<user>[^@/]+)@)?((?P<project>[a-z0-9:.-]+)/)?(?P<family>[a-z][a-z0-9-]*)")
+_USER = "ubuntu"
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,10 @@ def parse_image(text: str) -> ImageName:
     if not found:
         raise InvalidInput(
             "image",
-            f"must be {{user}}@{{project}}/{{family}} or one of {', '.join(_GENERIC)}, "
-            f"got {text!r}",
+            f"must be {{user}}@{{project}}/{{family}}, a family or image of your project, or one "
+            f"of {', '.join(_GENERIC)}, got {text!r}",
         )
-    return ImageName(found["user"], found["project"], found["family"])
+    return ImageName(found["user"] or _USER, found["project"] or "", found["family"])
 
 
 def user_of(task: Task) -> str:
@@ -167,7 +171,8 @@ class Offers:
 
     def _image(self, wanted: ImageName, given: str, architecture: str) -> Image:
         family = wanted.arm if architecture == _ARM and wanted.arm else wanted.family
-        images = f"compute/v1/projects/{wanted.project}/global/images"
+        project = wanted.project or self._account.project
+        images = f"compute/v1/projects/{project}/global/images"
         found: Any = None
         for path in (f"{images}/family/{family}", f"{images}/{family}"):
             try:
@@ -176,12 +181,10 @@ class Offers:
             except NotFound:
                 continue
         if found is None:
-            raise InvalidInput(
-                "image", f"{given!r} not found: project {wanted.project} has no {family}"
-            )
+            raise InvalidInput("image", f"{given!r} not found: project {project} has no {family}")
         return Image(
             user=wanted.user,
-            path=f"projects/{wanted.project}/global/images/{found['name']}",
+            path=f"projects/{project}/global/images/{found['name']}",
             architecture=str(found.get("architecture") or "X86_64"),
             size=int(found.get("diskSizeGb", 0)),
             pythons=wanted.pythons,

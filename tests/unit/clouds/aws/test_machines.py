@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import sojourn
 from sojourn.clouds.aws import scaler
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.machines import Offer, Offers
+from sojourn.clouds.aws.machines import Offer, Offers, parse_image
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
 from sojourn.core.task import Task
 from tests.simcloud.aws import backends
@@ -257,3 +258,31 @@ def test_when_the_patience_is_over_the_reason_is_told(
     with pytest.raises(InvalidInput, match=r"^group tpi-[\w-]+: A test made this call fail"):
         sojourn.create(Task("#!/bin/sh\n", cloud="aws"))
     assert laptop.inventory() == []
+
+
+def _image(owner: str, name: str, like: str = "ubuntu-noble-24.04-amd64") -> str:
+    """Another image, as somebody made it from one that is there."""
+    amis = backends.ec2("us-west-1").amis
+    [base, *_] = [image for image in amis.values() if like in str(image.name)]
+    made = copy.copy(base)
+    made.id, made.name, made.owner_id = f"ami-{len(amis):08x}", name, owner
+    amis[made.id] = made
+    return str(made.id)
+
+
+def test_a_plain_name_is_an_image_of_ours(laptop: SimAWS) -> None:
+    mine = _image(backends.ACCOUNT, "iterative-cml")
+    _image("666666666666", "iterative-cml")
+    assert _found(image="iterative-cml").image.id == mine
+    assert parse_image("iterative-cml").user == "ubuntu"
+    assert parse_image("admin@iterative-cml").user == "admin"
+
+
+def test_a_plain_name_of_a_stranger_is_not_found(laptop: SimAWS) -> None:
+    _image("666666666666", "iterative-cml")
+    assert "not found in us-west-1" in _refused(image="iterative-cml").message
+
+
+def test_an_image_by_its_id(laptop: SimAWS) -> None:
+    other = _image("666666666666", "anything at all")
+    assert _found(image=f"admin@{other}").image.id == other

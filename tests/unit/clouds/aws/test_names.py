@@ -62,7 +62,7 @@ def test_images_are_named_as_the_old_provider_did() -> None:
     [
         (region, "westus2", "region"),
         (instance_type, "Standard_F8s", "machine"),
-        (parse_image, "debian", "image"),
+        (parse_image, "canonical:ubuntu:server:latest", "image"),
     ],
 )
 def test_what_is_of_another_cloud_is_refused(check: object, text: str, field: str) -> None:
