@@ -42,6 +42,7 @@ _DISABLED = re.compile(
 _PERMISSION = re.compile(
     r"(?:Required '|Permission '|does not have |permission )(?P<permission>[a-z]+\.\w+\.\w+)"
 )
+_NOT_AS = re.compile(r"does not have access to service account")
 _PAGE = "see docs/gcp.md for the full role"
 
 
@@ -154,9 +155,18 @@ def _denied(message: str, told: _Told) -> AuthError:
         return AuthError(message, hint=f"Run `gcloud services enable {service}` to enable it.")
     if "billing" in told.message.lower():
         return AuthError(message, hint="Enable billing for the project.")
+    permission = _missing_permission(told)
+    return AuthError(message, hint=f"Allow {permission or 'the action'}; {_PAGE}.")
+
+
+def _missing_permission(told: _Told) -> str:
+    for detail in told.details:
+        if detail.get("reason") == "IAM_PERMISSION_DENIED":
+            return str(detail.get("metadata", {}).get("permission", ""))
+    if _NOT_AS.search(told.message):  # here, Google names a role instead
+        return "iam.serviceAccounts.actAs"
     found = _PERMISSION.search(told.message)
-    allow = f"Allow {found['permission']}" if found else "Allow the action"
-    return AuthError(message, hint=f"{allow}; {_PAGE}.")
+    return found["permission"] if found else ""
 
 
 def _disabled_service(told: _Told) -> str:

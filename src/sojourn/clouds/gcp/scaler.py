@@ -13,7 +13,7 @@ from sojourn.clouds.gcp.reasons import reason
 from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.resource import TaskResource
-from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
+from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Machine
 from sojourn.storage.data import StoreData
@@ -172,8 +172,12 @@ class GoogleScaler(TaskResource[Deployment]):
             body = {"instances": [path]}
             self._call("POST", f"{self._deployment.group}/recreateInstances", body)
             return
-        with suppress(SojournError):  # what does not run needs no more
+        try:
             self._deployment.change(ctx, self.title, "POST", f"{path}/reset")
+        except AuthError:
+            raise  # it would have the time to save its work
+        except SojournError:
+            pass  # what does not run needs no more
         with suppress(NotFound):
             self._call("DELETE", path)
 
