@@ -21,9 +21,15 @@ def sim() -> Iterator[SimGCP]:
         yield project
 
 
-@pytest.fixture
-def project(sim: SimGCP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimGCP:
-    """The project, with this process as a laptop of its administrator."""
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[SimGCP]:
+    """For all tests of a module which make nothing: a project takes a while to begin."""
+    with SimGCP() as project:
+        yield project
+
+
+def _use(sim: SimGCP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this process a laptop of the administrator."""
     for name in [name for name in os.environ if name.startswith(_OTHERS)]:
         monkeypatch.delenv(name)
     folders = {
@@ -36,7 +42,22 @@ def project(sim: SimGCP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sim
         monkeypatch.setenv(name, str(value))
     # Nobody is there to unpack it.
     monkeypatch.setattr(agent_files, "bundle", lambda *_: b"agent")
+
+
+@pytest.fixture
+def project(sim: SimGCP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimGCP:
+    """The project, with this process as a laptop of its administrator."""
+    _use(sim, tmp_path, monkeypatch)
     return sim
+
+
+@pytest.fixture
+def untouched(lasting: SimGCP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimGCP]:
+    """The same, with a project in which nothing is made."""
+    _use(lasting, tmp_path, monkeypatch)
+    lasting.calls.clear()
+    yield lasting
+    assert lasting.inventory() == []
 
 
 @pytest.fixture
