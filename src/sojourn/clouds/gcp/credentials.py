@@ -40,6 +40,7 @@ _IMPERSONATED = re.compile(
 )
 
 
+_PROJECTS_API = "https://cloudresourcemanager."
 _PAUSES = (0.2, 1.0)  # seconds
 
 
@@ -160,7 +161,8 @@ class _Answer:
 class _Transport:
     """google-auth's requests by httpx: it has none of its own for that.
 
-    It does not ask again by itself if there was no answer.
+    It does not ask again by itself if there was no answer. And it asks for the project of a CI job
+    at once, which few may: we look for it elsewhere.
     """
 
     def __call__(
@@ -175,6 +177,8 @@ class _Transport:
         import httpx
         from google.auth import exceptions
 
+        if url.startswith(_PROJECTS_API):
+            return _Answer(404, {}, b"{}")
         for pause in (*_PAUSES, None):
             try:
                 answer = httpx.request(

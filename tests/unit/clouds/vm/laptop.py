@@ -75,7 +75,7 @@ class Laptop:
         verb()
         return [call.name for call in self.sim.calls]
 
-    def ready_when_asked_twice(self, name: str) -> None:
+    def ready_when_asked_twice(self, name: str, after: float = 3600) -> None:
         """Let time pass in the account as soon as a call of this name comes again."""
         seen: list[Any] = []
 
@@ -83,7 +83,7 @@ class Laptop:
             seen.extend([call] if call.name == name else [])
             if len(seen) == 2:
                 self.sim.watch(lambda _: None)
-                self.sim.advance(3600)
+                self.sim.advance(after)
 
         self.sim.watch(look)
 
