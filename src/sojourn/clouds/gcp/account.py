@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sojourn.clouds.gcp.credentials import log_in
-from sojourn.clouds.gcp.errors import of_operation, translated
+from sojourn.clouds.gcp.errors import may_pass, of_operation, translated
 from sojourn.clouds.vm.rest import Rest
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Account:
         login = self.login
         with self._lock:
             if self._rest is None:
-                self._rest = Rest(login.token, tries=self._tries)
+                self._rest = Rest(login.token, tries=self._tries, passing=may_pass)
             rest = self._rest
         with translated(what, login):
             answer = rest.call(method, self.url(service, path), query=query or None, body=body)

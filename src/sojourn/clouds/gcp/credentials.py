@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,10 @@ _HINT = (
 _IMPERSONATED = re.compile(
     r"/serviceAccounts/[^@/]+@(?P<project>[^./]+)\.iam\.gserviceaccount\.com"
 )
+
+
+_PROJECTS_API = "https://cloudresourcemanager."
+_PAUSES = (0.2, 1.0)  # seconds
 
 
 @dataclass
@@ -154,7 +159,11 @@ class _Answer:
 
 
 class _Transport:
-    """google-auth's requests by httpx: it has none of its own for that."""
+    """google-auth's requests by httpx: it has none of its own for that.
+
+    It does not ask again by itself if there was no answer. And it asks for the project of a CI job
+    at once, which few may: we look for it elsewhere.
+    """
 
     def __call__(
         self,
@@ -168,10 +177,16 @@ class _Transport:
         import httpx
         from google.auth import exceptions
 
-        try:
-            answer = httpx.request(
-                method, url, content=body, headers=headers, timeout=timeout or 30.0
-            )
-        except httpx.TransportError as error:
-            raise exceptions.TransportError(str(error)) from error  # type: ignore[no-untyped-call]
+        if url.startswith(_PROJECTS_API):
+            return _Answer(404, {}, b"{}")
+        for pause in (*_PAUSES, None):
+            try:
+                answer = httpx.request(
+                    method, url, content=body, headers=headers, timeout=timeout or 30.0
+                )
+                break
+            except httpx.TransportError as error:
+                if pause is None:
+                    raise exceptions.TransportError(str(error)) from error  # type: ignore[no-untyped-call]
+                time.sleep(pause)
         return _Answer(answer.status_code, answer.headers, answer.content)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sojourn.clouds.vm import rest
 from sojourn.clouds.vm.rest import Refused, Unreachable
 from sojourn.core.errors import (
     AuthError,
@@ -24,15 +25,14 @@ if TYPE_CHECKING:
 
     from sojourn.clouds.gcp.credentials import Login
 
-__all__ = ["ignoring", "of_operation", "reason_of", "translated"]
+__all__ = ["ignoring", "is_denied", "may_pass", "of_operation", "reason_of", "translated"]
 
 _ABSENT = frozenset(("notFound", "NOT_FOUND", "RESOURCE_NOT_FOUND"))
 _TAKEN = frozenset(("alreadyExists", "ALREADY_EXISTS", "conflict", "RESOURCE_ALREADY_EXISTS"))
 _CHANGED = frozenset(("conditionNotMet", "ABORTED", "CONDITION_NOT_MET"))
 _IN_USE = frozenset(("resourceInUseByAnotherResource", "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE"))
-_LATER = frozenset(
-    ("backendError", "internalError", "rateLimitExceeded", "resourceNotReady", "RESOURCE_NOT_READY")
-)
+_LATER = frozenset(("backendError", "internalError", "resourceNotReady", "RESOURCE_NOT_READY"))
+_RATE = frozenset(("rateLimitExceeded", "userRateLimitExceeded"))
 _QUOTA = frozenset(("quotaExceeded", "QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED", "limitExceeded"))
 _NO_CAPACITY = re.compile(r"ZONE_RESOURCE_POOL_EXHAUSTED|RESOURCE_POOL_EXHAUSTED|STOCKOUT")
 _DISABLED = re.compile(
@@ -42,6 +42,7 @@ _DISABLED = re.compile(
 _PERMISSION = re.compile(
     r"(?:Required '|Permission '|does not have |permission )(?P<permission>[a-z]+\.\w+\.\w+)"
 )
+_NOT_AS = re.compile(r"does not have access to service account")
 _PAGE = "see docs/gcp.md for the full role"
 
 
@@ -59,6 +60,11 @@ def reason_of(error: BaseException) -> str:
     """Google's own name of an error; empty if it is none of Google's."""
     cause = error.__cause__ or error
     return _read(cause).reason if isinstance(cause, Refused) else ""
+
+
+def is_denied(error: AuthError) -> bool:
+    """Whether it is about this one thing; else nothing at all can be done in the project."""
+    return reason_of(error) == "forbidden"
 
 
 @contextmanager
@@ -82,6 +88,18 @@ def translated(what: str, login: Login) -> Iterator[None]:
         raise Transient(f"{what}: {error}", hint="Check your network and try again.") from error
 
 
+def may_pass(status: int, content: Any) -> bool:
+    """Whether a call that was refused in this way is worth another try.
+
+    Compute Engine denies access to those who ask too often, and IAM says that they do to those who
+    have too many accounts.
+    """
+    told = _told(status, content, "")
+    if _is_rate(told):
+        return True
+    return rest.may_pass(status, content) and told.reason not in _QUOTA
+
+
 def of_operation(what: str, operation: Any) -> SojournError:
     """What an operation failed of, after it had begun."""
     [first, *_] = operation["error"]["errors"]
@@ -91,13 +109,22 @@ def of_operation(what: str, operation: Any) -> SojournError:
 
 
 def _read(error: Refused) -> _Told:
-    body = error.json.get("error", {}) if isinstance(error.json, dict) else {}
+    return _told(error.status, error.json, error.text)
+
+
+def _told(status: int, content: Any, text: str) -> _Told:
+    body = content.get("error", {}) if isinstance(content, dict) else {}
     if not isinstance(body, dict):  # of those who give out tokens
-        return _Told(error.status, str(body), str(error.json.get("error_description", body)))
+        return _Told(status, str(body), str(content.get("error_description", body)))
     errors = body.get("errors") or [{}]
     reason = str(errors[0].get("reason") or body.get("status") or "")
-    message = str(body.get("message") or error.text[:300] or error.status)
-    return _Told(error.status, reason, message, body.get("details", ()))
+    message = str(body.get("message") or text[:300] or status)
+    return _Told(status, reason, message, body.get("details", ()))
+
+
+def _is_rate(told: _Told) -> bool:
+    """Whether it is about too many calls, rather than too many things."""
+    return told.reason in _RATE or (told.reason in _QUOTA and "quota metric" in told.message)
 
 
 def _ours(what: str, told: _Told, login: Login | None) -> SojournError:
@@ -108,9 +135,9 @@ def _ours(what: str, told: _Told, login: Login | None) -> SojournError:
         return _rejected(told, login)
     if _NO_CAPACITY.search(f"{told.reason} {told.message}"):
         return CapacityError(message, hint="Try again later, or choose another machine or zone.")
-    if told.reason in _QUOTA:
+    if told.reason in _QUOTA and not _is_rate(told):
         return _quota(message)
-    if told.reason in _LATER or told.status >= 500 or told.status == 429:
+    if _is_rate(told) or told.reason in _LATER or told.status >= 500 or told.status == 429:
         return Transient(message, hint="Try again to continue where it stopped.")
     if told.status == 403:
         return _denied(message, told)
@@ -154,9 +181,18 @@ def _denied(message: str, told: _Told) -> AuthError:
         return AuthError(message, hint=f"Run `gcloud services enable {service}` to enable it.")
     if "billing" in told.message.lower():
         return AuthError(message, hint="Enable billing for the project.")
+    permission = _missing_permission(told)
+    return AuthError(message, hint=f"Allow {permission or 'the action'}; {_PAGE}.")
+
+
+def _missing_permission(told: _Told) -> str:
+    for detail in told.details:
+        if detail.get("reason") == "IAM_PERMISSION_DENIED":
+            return str(detail.get("metadata", {}).get("permission", ""))
+    if _NOT_AS.search(told.message):  # here, Google names a role instead
+        return "iam.serviceAccounts.actAs"
     found = _PERMISSION.search(told.message)
-    allow = f"Allow {found['permission']}" if found else "Allow the action"
-    return AuthError(message, hint=f"{allow}; {_PAGE}.")
+    return found["permission"] if found else ""
 
 
 def _disabled_service(told: _Told) -> str:

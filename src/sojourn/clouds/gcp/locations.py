@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import tags
+from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.regions import region_of, zone
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
@@ -94,6 +95,8 @@ class Locations(Known[Location]):
                 "storage.container", f"bucket {bucket} not found; create it first"
             ) from error
         except AuthError as error:
+            if not is_denied(error):
+                raise
             raise InvalidInput(
                 "storage.container",
                 f"access to bucket {bucket} denied; allow it, or choose another",
@@ -113,11 +116,20 @@ class Locations(Known[Location]):
             told = _told(rule)
             if told:
                 return _location(id, told["zone"], told["container"])
-        with suppress(NotFound, AuthError):  # others may have a bucket of that name
-            found = self._of_bucket(self._bucket(str(id)))
-            if found:
-                return found
+        found = self._in_bucket(str(id))
+        if found:
+            return found
         raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
+
+    def _in_bucket(self, name: str) -> Location | None:
+        try:
+            return self._of_bucket(self._bucket(name))
+        except NotFound:
+            return None
+        except AuthError as error:
+            if not is_denied(error):
+                raise
+            return None  # others may have a bucket of that name
 
     def tasks(self) -> dict[TaskId, Location]:
         """All tasks: those with a bucket of their own, and those with a firewall rule."""

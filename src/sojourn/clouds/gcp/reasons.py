@@ -21,7 +21,7 @@ _KNOWN = (
         "wait, or choose another machine or zone",
     ),
     (
-        r"Quota '(?P<quota>[\w-]+)' exceeded\. +Limit: (?P<limit>[\d.]+)",
+        r"Quota '(?P<quota>[\w-]+)' exceeded\. +Limit: (?P<limit>\d+)",
         "the quota {quota} of {limit} is used up: request an increase in the console's Quotas page",
     ),
     (

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import listing
 from sojourn.clouds.gcp.deployment import Deployment
+from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, marks_in, patch_of
 from sojourn.clouds.gcp.reasons import reason
 from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.resource import TaskResource
-from sojourn.core.errors import Conflict, NotFound, SojournError, Transient
+from sojourn.clouds.vm.waiting import pause
+from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Machine
 from sojourn.storage.data import StoreData
@@ -83,7 +85,15 @@ class GoogleScaler(TaskResource[Deployment]):
             raise NotFound(f"No {self.title} found")
         self._tell_stopped(ctx, group, not machines)
         path = f"{self._deployment.group}/resize"
-        self._deployment.change(ctx, self.title, "POST", path, size=machines)
+        patience = ctx.within(_GONE_WITHIN)
+        while True:
+            try:
+                self._deployment.change(ctx, self.title, "POST", path, size=machines)
+                return
+            except Transient as error:
+                if reason_of(error) != "resourceNotReady":
+                    raise
+                pause(patience, 1, error)  # it is being deleted, and then it is not found
 
     def _tell_stopped(self, ctx: Context, group: Any, stopped: bool) -> None:
         """For those who list tasks; without it they look closer."""
@@ -172,8 +182,12 @@ class GoogleScaler(TaskResource[Deployment]):
             body = {"instances": [path]}
             self._call("POST", f"{self._deployment.group}/recreateInstances", body)
             return
-        with suppress(SojournError):  # what does not run needs no more
+        try:
             self._deployment.change(ctx, self.title, "POST", f"{path}/reset")
+        except AuthError:
+            raise  # it would have the time to save its work
+        except SojournError:
+            pass  # what does not run needs no more
         with suppress(NotFound):
             self._call("DELETE", path)
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.deployment import Deployment
+from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.resources import Firewall, ServiceAccount
 from sojourn.clouds.vm.resource import TaskResource
 from sojourn.clouds.vm.store import Folder, StoreOf
@@ -37,7 +38,7 @@ class Bucket(TaskResource[Deployment]):
         try:
             self._call("GET", self._path)
         except AuthError as error:
-            if self._deployment.task is None:
+            if self._deployment.task is None or not is_denied(error):
                 raise
             raise Conflict(
                 f"Access to existing {self.title} denied",

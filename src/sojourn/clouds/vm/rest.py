@@ -13,7 +13,7 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["Answer", "Refused", "Rest", "Unreachable"]
+__all__ = ["Answer", "Refused", "Rest", "Unreachable", "may_pass"]
 
 _CONNECT_WITHIN = 10.0  # seconds
 _ANSWER_WITHIN = 60.0
@@ -46,15 +46,29 @@ class Unreachable(Exception):
     """No answer at all."""
 
 
+def may_pass(status: int, _: Any) -> bool:
+    """Whether a call that was refused in this way is worth another try."""
+    return status in _LATER
+
+
 class Rest:
     """A client; threads may share it.
 
     `token` has the bearer token of the moment; it is told to make a new one if that was rejected.
+    `passing`: which refusals may pass, by status and JSON.
     """
 
-    def __init__(self, token: Callable[[bool], str], *, tries: int = 0, agent: str = "sojourn"):
+    def __init__(
+        self,
+        token: Callable[[bool], str],
+        *,
+        tries: int = 0,
+        agent: str = "sojourn",
+        passing: Callable[[int, Any], bool] = may_pass,
+    ) -> None:
         self._token = token
         self._tries = tries or _TRIES
+        self._passing = passing
         self._client = httpx.Client(
             timeout=httpx.Timeout(_ANSWER_WITHIN, connect=_CONNECT_WITHIN),
             headers={"User-Agent": agent},
@@ -89,21 +103,25 @@ class Rest:
                     raise Unreachable(str(error) or type(error).__name__) from error
                 time.sleep(_pause(attempt, ""))
                 continue
-            if answer.status_code == 401 and not fresh:
+            if answer.status_code == 401 and not fresh and not last:
                 fresh = True
                 continue
-            if answer.status_code in _LATER and not last:
+            content = _json(answer)
+            if answer.is_error and not last and self._passing(answer.status_code, content):
                 time.sleep(_pause(attempt, answer.headers.get("retry-after", "")))
                 continue
-            return _checked(answer)
-        raise Unreachable("no answer")
+            return _checked(answer, content)
+        raise AssertionError("the last try returns or raises")
 
 
-def _checked(answer: httpx.Response) -> Answer:
+def _json(answer: httpx.Response) -> Any:
     try:
-        content = answer.json() if answer.content else None
+        return answer.json() if answer.content else None
     except ValueError:
-        content = None
+        return None
+
+
+def _checked(answer: httpx.Response, content: Any) -> Answer:
     if answer.status_code >= 400:
         raise Refused(answer.status_code, answer.headers, answer.text, content)
     return Answer(answer.status_code, answer.headers, content)

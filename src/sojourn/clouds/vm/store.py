@@ -114,6 +114,7 @@ class StoreOf:
         """`choose` raises NotFound for a task that is nowhere."""
         self._id = str(id)
         self._choose = choose
+        self._made: Resource | None = None  # which knows that others may not know it yet
 
     @property
     def title(self) -> str:
@@ -129,10 +130,11 @@ class StoreOf:
             return False
 
     def create(self, ctx: Context) -> None:
-        self._choose().create(ctx)
+        self._made = self._choose()
+        self._made.create(ctx)
 
     def delete(self, ctx: Context) -> None:
         try:
-            self._choose().delete(ctx)
+            (self._made or self._choose()).delete(ctx)
         except NotFound:
             return  # nothing tells of it any more

@@ -136,10 +136,10 @@ def test_a_bucket_whose_name_is_not_free_for_long_is_told(
 def test_a_bucket_that_is_not_known_yet_is_removed_when_the_creation_is_cancelled(
     laptop: Laptop,
 ) -> None:
-    laptop.sim.timing.bucket_ready = 0.5
+    laptop.sim.timing.bucket_ready = 0.8
     ctx = laptop.ctx
     timer = threading.Timer(0.2, ctx.cancel)
-    timer.start()
+    laptop.sim.watch(lambda call: timer.start() if call.name == "s3:CreateBucket" else None)
     with pytest.raises(Cancelled, match="nothing was left"):
         laptop.create(ctx=ctx)
     timer.join()

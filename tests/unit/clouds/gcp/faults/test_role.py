@@ -1,0 +1,63 @@
+"""The role in the documentation is enough for all verbs, and no permission in it is too much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sojourn.clouds.gcp.checkup import NEEDED
+from sojourn.core.errors import AuthError, Conflict
+from tests.simcloud.gcp_user import User
+from tests.unit.clouds.gcp.faults.laptop import Laptop
+from tests.unit.clouds.gcp.faults.limited import Limited, documented
+
+# A creation only asks whether objects are there, and is told no reason.
+_ELSEWHERE = {"storage.objects.get": "status"}
+
+
+@pytest.fixture
+def limited(laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Limited:
+    (tmp_path / "workdir" / "output").mkdir(parents=True)
+    (tmp_path / "workdir" / "data").write_text("data")
+    laptop.workdir = str(tmp_path / "workdir")
+    return Limited(laptop.sim, laptop, monkeypatch)
+
+
+def test_the_documented_role_has_what_doctor_looks_for() -> None:
+    assert documented()["includedPermissions"] == list(NEEDED)
+    assert sorted(NEEDED) == list(NEEDED)
+
+
+def test_the_documented_role_can_be_made(user: User) -> None:
+    role = documented()
+    path = "v1/projects/simulated-project/roles"
+    user.call("POST", "iam", path, {"roleId": "sojourn", "role": role})
+
+
+def test_the_role_is_enough_and_every_permission_is_used(limited: Limited) -> None:
+    for verb in limited.verbs():
+        limited.do(verb)
+    assert limited.sim.inventory() == []
+    assert set(NEEDED) == set().union(*limited.used.values())
+
+
+@pytest.mark.slow
+def test_without_any_one_permission_a_verb_fails_and_names_it(limited: Limited) -> None:
+    for verb in limited.verbs():
+        limited.do(verb)
+    used = {verb: frozenset(found) for verb, found in limited.used.items()}
+    unnoticed = []
+    for permission in NEEDED:
+        verb = next(name for name in used if permission in used[name])
+        verb = _ELSEWHERE.get(permission, verb)
+        limited.prepare(verb)
+        limited.allow(set(NEEDED) - {permission})
+        try:
+            limited.do(verb)
+        except (AuthError, Conflict) as error:  # a bucket that is hidden may be another's
+            if permission not in str(error):
+                unnoticed.append(f"{verb} without {permission} only says: {error}")
+        else:
+            unnoticed.append(f"{verb} works without {permission}")
+    assert not unnoticed, "\n".join(unnoticed)

@@ -1,0 +1,72 @@
+"""What the group tells of a machine that holds a rank, and when that is enough."""
+
+from __future__ import annotations
+
+import io
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sojourn.clouds.gcp.on_machine import gone, metadata
+
+
+class _Told(gone.Gone):
+    """Is told these states of the machine `1`, one after the other."""
+
+    def __init__(self, *states: str) -> None:
+        super().__init__({})
+        self._answers: Iterator[str] = iter(states)
+
+    def _states(self) -> dict[str, str]:
+        state = next(self._answers)
+        return {"1": state, "2": "RUNNING"} if state else {"2": "RUNNING"}
+
+
+@pytest.fixture(autouse=True)
+def at_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gone, "_ASK_EVERY", 0.0)
+
+
+@pytest.mark.parametrize("ended", ["TERMINATED", "STOPPED", "SUSPENDED"])
+def test_only_what_has_ended_is_gone(ended: str) -> None:
+    told = _Told("RUNNING", "STOPPING", ended)
+    assert ["1" in told for _ in range(4)] == [False, False, True, True]
+
+
+def test_one_that_the_group_does_not_know_is_gone_after_a_while() -> None:
+    """It may be new, and not known everywhere yet; one that is replaced has another number."""
+    told = _Told("", "", "RUNNING", "", "", "")
+    assert ["1" in told for _ in range(6)] == [False] * 5 + [True]
+
+
+def test_the_group_is_not_asked_more_than_once_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gone, "_ASK_EVERY", 60.0)
+    told = _Told("RUNNING")
+    assert ["1" in told for _ in range(5)] == [False] * 5
+
+
+def _answering(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(metadata, "authorized", lambda *_: None)
+    answer = lambda *_, **__: io.BytesIO(text.encode())  # noqa: E731
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+
+
+def test_the_states_are_read_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[dict[str, Any]] = [
+        {"id": "1", "instanceStatus": "TERMINATED", "currentAction": "RECREATING"},
+        {"currentAction": "CREATING"},  # it has no number yet
+        {"id": "3"},
+    ]
+    _answering(monkeypatch, json.dumps({"managedInstances": found}))
+    asked = gone.Gone({"group": "https://x"})
+    assert ("1" in asked, "3" in asked) == (True, False)
+
+
+@pytest.mark.parametrize("text", ["<html>", "[]", '{"managedInstances": [1]}'])
+def test_a_strange_answer_tells_nothing(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    _answering(monkeypatch, text)
+    with pytest.raises(OSError, match="strangely"):
+        assert "1" in gone.Gone({"group": "https://x"})
