@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ class Rest:
             headers={"User-Agent": agent},
             limits=httpx.Limits(max_connections=32),
         )
+        weakref.finalize(self, self._client.close)  # whoever forgets to leaves no connection open
 
     def call(
         self,
