@@ -228,11 +228,11 @@ class ScaleSet:
 
     # Its end
 
-    def end(self) -> None:
+    def end(self, force: bool = False) -> None:
         """Have all of it go, with its resource or with the group."""
         self.capacity = 0
         for each in list(self.instances):
-            self._drop(each, force=False)
+            self._drop(each, force)
 
     @property
     def ended(self) -> bool:
