@@ -140,6 +140,8 @@ class ScaleSet:
         """How long before its deletion an instance is told of it."""
         given = instance.profile.get("scheduledEventsProfile") or {}
         wanted = given.get("terminateNotificationProfile") or {}
+        if self.parts.timing.deletion is not None:
+            return self.parts.timing.deletion
         return _seconds(wanted.get("notBeforeTimeout") or "PT5M") if wanted.get("enable") else 0.0
 
     def _announce(self, instance: Instance) -> None:

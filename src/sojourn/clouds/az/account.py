@@ -39,6 +39,7 @@ VERSIONS = {
 _OF_ADDRESSES = "2018-10-01"  # of machines in scale sets
 _OF_SUBSCRIPTION = "2022-12-01"
 _AGAIN = 2.0  # seconds, where Azure names none
+_AT_LEAST = 0.1
 
 
 class Account:
@@ -164,7 +165,7 @@ def version_of(path: str) -> str:
 
 def _pause(answer: Answer) -> float:
     wanted = answer.headers.get("retry-after", "")
-    return float(wanted) if wanted.isdecimal() else _AGAIN
+    return max(float(wanted), _AT_LEAST) if wanted.isdecimal() else _AGAIN
 
 
 def _ended(answer: Answer) -> bool:
