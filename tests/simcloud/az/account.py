@@ -150,6 +150,14 @@ class SimAzure(SimAccount[Call, Refusal]):
             "REQUESTS_CA_BUNDLE": bundle,
         }
 
+    def change_role(self, name: str, role: Mapping[str, Any]) -> None:
+        """Have a user of this name be allowed something else from now on."""
+        definition = {"roleName": f"test: {name}", "permissions": [role]}
+        with self._changed:
+            known = self._parts.roles.definitions
+            [own] = [each.id for each in known.values() if each.name == f"test: {name}"]
+            known[own] = roles.from_properties(own, definition)
+
     def federate(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The same user without a secret: with a token of a CI system, in a file, instead."""
         token = f"assertion-{uuid.uuid4()}"

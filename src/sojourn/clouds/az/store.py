@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["ResourceGroup", "store_of"]
 
 _GONE_WITHIN = 3600.0  # seconds
-_OPEN_WITHIN = 600.0  # until a new right is known to the storage service
 _DELETED_AT_ONCE = 500
+_DATA = (
+    "Assign yourself the role Storage Blob Data Contributor for the subscription: to be its owner "
+    "is not enough. See docs/azure.md for the full role."
+)
 
 
 class ResourceGroup(AzureResource):
@@ -131,13 +134,15 @@ class OwnAccount(AzureResource):
         self._until_open(ctx)
 
     def _until_open(self, ctx: Context) -> None:
-        """Wait until its name is known, and the user's rights are."""
-        patience = ctx.within(_OPEN_WITHIN)
+        """Wait until its name is known."""
+        patience = ctx.within(PATIENCE)
         while True:
             try:
                 self._deployment.store().head(OWNER)
                 return
-            except (AuthError, NotFound, Transient) as error:
+            except AuthError as error:
+                raise AuthError(error.message, hint=_DATA) from error
+            except Transient as error:
                 pause(patience, 2, error)
 
     def delete(self, ctx: Context) -> None:
