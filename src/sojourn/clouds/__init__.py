@@ -33,7 +33,7 @@ __all__ = [
     "signs",
 ]
 
-NAMES = ("local", "aws", "gcp", "k8s")
+NAMES = ("local", "aws", "gcp", "az", "k8s")
 """In the order in which tasks are looked for: whoever finds something here need not ask others.
 
 The first is the one of tasks that name none.

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from tests.simcloud.az import inventory, roles
@@ -86,7 +87,7 @@ class SimAzure(SimAccount[Call, Refusal]):
 
     def __enter__(self) -> SimAzure:
         self._authority = self._open.enter_context(Authority())
-        self._server = Server(self._gate.answer, self._knows, self._authority)
+        self._server = Server(self._gate.answer, self._knows, self._authority, self._clock.now)
         self._administrator = self.user({"actions": ["*"], "dataActions": ["*"]}, "administrator")
         self._server.start()
         self._open.callback(self._server.close)
@@ -148,6 +149,14 @@ class SimAzure(SimAccount[Call, Refusal]):
             "SSL_CERT_FILE": bundle,
             "REQUESTS_CA_BUNDLE": bundle,
         }
+
+    def change_role(self, name: str, role: Mapping[str, Any]) -> None:
+        """Have a user of this name be allowed something else from now on."""
+        definition = {"roleName": f"test: {name}", "permissions": [role]}
+        with self._changed:
+            known = self._parts.roles.definitions
+            [own] = [each.id for each in known.values() if each.name == f"test: {name}"]
+            known[own] = roles.from_properties(own, definition)
 
     def federate(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The same user without a secret: with a token of a CI system, in a file, instead."""
@@ -258,6 +267,16 @@ class SimAzure(SimAccount[Call, Refusal]):
             former = instance.life.panic()
         former.kill()
         self.wait(lambda: instance.machine is not former)
+
+    # What is stored
+
+    def age_blobs(self, seconds: float) -> None:
+        """Make all that is stored this much older."""
+        with self._changed:
+            for account in self._parts.resources.of_type(ACCOUNT):
+                for container in account.inner.containers.values():
+                    for name, blob in container.blobs.items():
+                        container.blobs[name] = replace(blob, modified=blob.modified - seconds)
 
     # What is left
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
-from tests.simcloud.az import names, roles
+from tests.simcloud.az import conditions, names, roles
 from tests.simcloud.az.parts import Context, Handlers, Parts, canonical
 from tests.simcloud.az.roles import Assignment, Role, covers
 from tests.simcloud.az.state import not_found
@@ -44,16 +45,17 @@ class Authorization:
             text = f"The role assignment ID '{name}' is not valid. It must be a GUID."
             raise ArmError(400, "InvalidRoleAssignmentId", text)
         properties = context.body["properties"]
-        if properties.get("condition"):
-            raise NotImplementedError("conditions of role assignments are not known here")
         role = self._role(properties["roleDefinitionId"])
         if not any(covers(each, scope) for each in role.scopes):
             text = f"The role '{role.name}' cannot be assigned at the scope '{scope}'."
             raise ArmError(400, "RoleDefinitionNotAssignableAtScope", text)
         self._check_principal(properties)
         wanted = Assignment(name, scope, role.id, properties["principalId"])
+        wanted.condition = _condition(properties, role)
         former = self._same(wanted)
         if former:
+            former.condition = wanted.condition
+            _tell_condition(former.content, properties)
             return reply(200, former.content)
         wanted.content = self._content(wanted, properties, context)
         wanted.since = self._parts.clock.now() + self._parts.timing.role_ready
@@ -108,7 +110,7 @@ class Authorization:
         self, made: Assignment, properties: dict[str, Any], context: Context
     ) -> dict[str, Any]:
         now = self._parts.clock.today().isoformat()
-        return {
+        content: dict[str, Any] = {
             "id": made.id,
             "name": made.name,
             "type": _TYPE,
@@ -125,6 +127,8 @@ class Authorization:
                 **({"description": d} if (d := properties.get("description")) else {}),
             },
         }
+        _tell_condition(content, properties)
+        return content
 
     def _get(self, context: Context) -> Answer:
         found = self._find(context)
@@ -258,3 +262,24 @@ class Authorization:
         if must_exist and not whole and self._parts.resources.find(scope) is None:
             raise not_found(scope)
         return scope
+
+
+def _condition(properties: dict[str, Any], role: Role) -> Callable[[conditions.Asked], bool] | None:
+    """A condition needs its version, and a role that allows something on data."""
+    text, version = properties.get("condition"), properties.get("conditionVersion")
+    if not text:
+        return None
+    if version != conditions.VERSION:
+        text = f"The condition version '{version}' is not valid: it must be '{conditions.VERSION}'."
+        raise ArmError(400, "InvalidConditionVersion", text)
+    if not role.data_actions:
+        text = f"The role '{role.name}' does not support conditions."
+        raise ArmError(400, "ConditionNotSupported", text)
+    return conditions.parse(text)
+
+
+def _tell_condition(content: dict[str, Any], properties: dict[str, Any]) -> None:
+    for name in ("condition", "conditionVersion"):
+        content["properties"].pop(name, None)
+        if properties.get(name):
+            content["properties"][name] = properties[name]

@@ -14,6 +14,7 @@ from datetime import datetime
 from urllib.parse import parse_qsl, unquote
 
 from tests.simcloud.az.blobstore import Account
+from tests.simcloud.az.conditions import Asked
 from tests.simcloud.az.entra import STORAGE_AUDIENCE, Principal
 from tests.simcloud.az.gate import BlobError
 from tests.simcloud.az.parts import Parts
@@ -82,8 +83,13 @@ class BlobAuth:
         text = f"{_FAILED} Please refer to the information in the www-authenticate header."
         raise BlobError(401, "NoAuthenticationInformation", text)
 
-    def check(self, caller: Caller, account: Account, operation: str, path: str) -> None:
-        """Whether a caller may do this with `container` or `container/blob`."""
+    def check(
+        self, caller: Caller, account: Account, operation: str, path: str, prefix: str = ""
+    ) -> None:
+        """Whether a caller may do this with `container` or `container/blob`.
+
+        `prefix`: of the blobs that are listed.
+        """
         action, data, letter = _NEEDS[operation]
         if caller.letters is not None:
             inside = path == caller.path or path.startswith(f"{caller.path}/")
@@ -93,10 +99,16 @@ class BlobAuth:
         if caller.principal is None:
             return  # a key opens everything
         scope = f"{account.id}/blobServices/default"
-        if container := path.partition("/")[0]:
+        container, _, blob = path.partition("/")
+        if container:
             scope += f"/containers/{container}"
-        who = caller.principal.object_id
-        if not self._parts.roles.may(who, action, scope, data=data):
+        who, roles = caller.principal.object_id, self._parts.roles
+        if operation == "ListBlobs":
+            asked = Asked(action, "Blob.List", {"prefix": prefix})
+        else:
+            asked = Asked(action, attributes={"path": blob})
+        may = roles.may_with_data(who, asked, scope) if data else roles.may(who, action, scope)
+        if not may:
             raise _mismatch()
 
     def _bearer(self, account: Account, request: Request, given: str) -> Caller:

@@ -90,7 +90,8 @@ class BlobService:
         caller = self._auth.find(account, shared, request)
         path = unquote(request.path).strip("/")
         if operation != "SubmitBatch":
-            self._auth.check(caller, account, operation, path)
+            prefix = request.parameters.get("prefix", "")
+            self._auth.check(caller, account, operation, path, prefix)
         answer = self._handlers[operation](caller, account, request)
         said = {"x-ms-request-id": str(uuid.uuid4()), "x-ms-version": "2023-11-03"}
         return Answer(answer.status, answer.body, {**said, **answer.headers})

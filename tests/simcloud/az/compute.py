@@ -176,10 +176,11 @@ class Compute:
             return reply(204)
         parts = self._parts
         existing_group(parts, context)
-        if not found.deleting:
+        force = context.request.parameters.get("forceDeletion") == "true"
+        if not found.deleting or force:
             found.deleting = True
             found.properties["provisioningState"] = "Deleting"
-            found.inner.end()
+            found.inner.end(force)
 
         def finish() -> None:
             parts.resources.remove(found)

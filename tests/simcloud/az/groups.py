@@ -47,6 +47,7 @@ class Groups:
             "providers.get": self._provider,
             "providers.list": self._list_providers,
             "providers.register": self._register,
+            "tagsOperations.updateAtScope": self._change_tags,
             "subscriptions.get": self._subscription,
             "subscriptions.listLocations": self._locations,
             "operations.status": lambda c: self._parts.operations.tell_status(c.call.parameters),
@@ -164,6 +165,31 @@ class Groups:
 
     def _may(self, context: Context, action: str, resource: Resource) -> bool:
         return self._parts.roles.may(context.caller.object_id, action, resource.id)
+
+    # Tags of anything
+
+    def _change_tags(self, context: Context) -> Answer:
+        """One by one: what is not named stays, unless it says Replace."""
+        found = self._parts.resources.get("/" + context["scope"].strip("/"))
+        if "location" not in found.content:
+            raise ArmError(400, "TagsNotSupported", f"{found.id} cannot have tags.")
+        existing = self._parts.resources.find("/".join(found.id.split("/")[:5]))
+        if existing:
+            self._check_usable(existing)
+        given = (context.body.get("properties") or {}).get("tags") or {}
+        operation = context.body.get("operation")
+        tags = {} if operation == "Replace" else found.tags
+        for name in given:
+            tags = {key: v for key, v in tags.items() if key.lower() != name.lower()}
+        if operation != "Delete":
+            tags |= given
+        names.check_tags(tags)
+        found.content["tags"] = tags
+        if isinstance(getattr(found.inner, "given", None), dict):
+            found.inner.given["tags"] = dict(tags)  # a change of the rest leaves them
+        own_id = f"{found.id}/providers/Microsoft.Resources/tags/default"
+        said = {"id": own_id, "name": "default", "type": "Microsoft.Resources/tags"}
+        return reply(200, {**said, "properties": {"tags": tags}})
 
     # Providers and the subscription
 

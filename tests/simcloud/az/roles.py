@@ -6,11 +6,12 @@ see `authorization`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from tests.simcloud.az.conditions import Asked
 from tests.simcloud.common.clock import Clock
 
 OWNER = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
@@ -90,6 +91,17 @@ BUILT_IN = (
         ),
     ),
     Role(
+        "4a9ae827-6dc2-4573-8ac7-8239d42aa03f",
+        "Tag Contributor",
+        (
+            "Microsoft.Authorization/*/read",
+            "Microsoft.Resources/subscriptions/resourceGroups/read",
+            "Microsoft.Resources/subscriptions/resourceGroups/resources/read",
+            "Microsoft.Resources/subscriptions/resources/read",
+            "Microsoft.Resources/tags/*",
+        ),
+    ),
+    Role(
         "f1a07417-d97a-45cb-824c-7a7467783830",
         "Managed Identity Operator",
         (
@@ -137,6 +149,7 @@ class Assignment:
     role: str
     principal: str
     content: dict[str, Any] = field(default_factory=dict)
+    condition: Callable[[Asked], bool] | None = None  # of what the role allows on data
     since: float = 0.0
     until: float = float("inf")
 
@@ -156,15 +169,26 @@ class Roles:
 
     def of(self, principal: str, scope: str) -> Iterator[Role]:
         """The roles that somebody has at a scope now."""
+        return (role for role, _ in self._held(principal, scope))
+
+    def _held(self, principal: str, scope: str) -> Iterator[tuple[Role, Assignment]]:
         now = self._clock.now()
         for each in [*self.assignments, *self._ended]:
             if each.principal == principal and each.since <= now < each.until:
                 role = self.definitions.get(each.role)
                 if role and covers(each.scope, scope):
-                    yield role
+                    yield role, each
 
-    def may(self, principal: str, action: str, scope: str, *, data: bool = False) -> bool:
-        return any(role.allows(action, data) for role in self.of(principal, scope))
+    def may(self, principal: str, action: str, scope: str) -> bool:
+        return any(role.allows(action, data=False) for role in self.of(principal, scope))
+
+    def may_with_data(self, principal: str, asked: Asked, scope: str) -> bool:
+        """One assignment is enough whose role allows it and whose condition holds."""
+        return any(
+            role.allows(asked.action, data=True)
+            and (each.condition is None or each.condition(asked))
+            for role, each in self._held(principal, scope)
+        )
 
     def end(self, assignment: Assignment, after: float) -> None:
         """Take it away; it may have its effect for a while yet."""

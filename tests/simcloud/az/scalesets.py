@@ -140,6 +140,8 @@ class ScaleSet:
         """How long before its deletion an instance is told of it."""
         given = instance.profile.get("scheduledEventsProfile") or {}
         wanted = given.get("terminateNotificationProfile") or {}
+        if self.parts.timing.deletion is not None:
+            return self.parts.timing.deletion
         return _seconds(wanted.get("notBeforeTimeout") or "PT5M") if wanted.get("enable") else 0.0
 
     def _announce(self, instance: Instance) -> None:
@@ -228,11 +230,11 @@ class ScaleSet:
 
     # Its end
 
-    def end(self) -> None:
+    def end(self, force: bool = False) -> None:
         """Have all of it go, with its resource or with the group."""
         self.capacity = 0
         for each in list(self.instances):
-            self._drop(each, force=False)
+            self._drop(each, force)
 
     @property
     def ended(self) -> bool:

@@ -84,6 +84,10 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         return Request(self.command, path, query, headers, body)
 
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """By the clock of the subscription, as everything else."""
+        return super().date_time_string(self.server.now() if timestamp is None else timestamp)
+
     def log_message(self, format: str, *args: object) -> None:
         """Nothing is printed."""
 
@@ -99,7 +103,9 @@ class Server(TCPServer):
         answer: Callable[[Request], Answer],
         knows: Callable[[str], bool],
         authority: Authority,
+        now: Callable[[], float],
     ) -> None:
+        self.now = now
         self.answer = answer
         self.knows = knows
         self.context = authority.context()

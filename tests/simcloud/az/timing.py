@@ -26,6 +26,7 @@ class Timing:
     metadata_rate: int = 0  # requests a second that a machine may ask about itself; 0: any, else 5
     identity_ready: float = 0.0  # how long after its launch an instance has no tokens
     shutdown: float = 10.0  # how long a machine has to shut down in order
+    deletion: float | None = None  # from the notice of one to it; None: as its scale set says
     notice: float = 2.0  # from the notice of an eviction to the eviction; 30 in Azure
     restore: float = 0.1  # how long until an evicted instance is tried to be restored
     autoscale: float = 0.1  # how often the number of instances is compared with the settings

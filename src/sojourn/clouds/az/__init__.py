@@ -1,0 +1,44 @@
+"""Microsoft Azure: scale sets of virtual machines, with a storage account beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.core.about import About
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sojourn.core.finding import Finding
+    from sojourn.core.interfaces import Cloud
+
+__all__ = ["ABOUT", "examine", "make_cloud"]
+
+ABOUT = About(
+    title="Azure",
+    extra="az",
+    packages=("azure-identity", "cryptography", "httpx", "pip"),  # pip fetches for machines
+    modules=("azure.identity", "cryptography", "httpx"),
+    variables=(
+        "AZURE_CLIENT_ID",
+        "AZURE_FEDERATED_TOKEN_FILE",
+        "AZURE_SUBSCRIPTION_ID",
+    ),
+    files=("~/.azure/azureProfile.json",),
+)
+
+
+def make_cloud() -> Cloud:
+    """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
+    from sojourn.clouds.az.account import Account
+    from sojourn.clouds.az.cloud import AzureCloud
+
+    return AzureCloud(Account())
+
+
+def examine() -> Iterator[Finding]:
+    """What there is to tell of the subscription; asks it, with little patience."""
+    from sojourn.clouds.az.account import Account
+    from sojourn.clouds.az.checkup import look
+
+    yield from look(Account(tries=2))

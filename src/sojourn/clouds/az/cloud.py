@@ -1,0 +1,126 @@
+"""Azure as a list of resources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.az import profile, tags
+from sojourn.clouds.az.locations import Locations
+from sojourn.clouds.az.machines import Offers
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, Problem
+from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sojourn.clouds.az.account import Account
+    from sojourn.clouds.az.deployment import Deployment
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.status import Status
+    from sojourn.core.task import Task
+
+__all__ = ["AzureCloud"]
+
+# Azure's own limits; of times it tells none, and ten years are as good as ever.
+_MOST = {"disk_size": 4095, "timeout": 10 * 365 * 86400}
+_LEAST_PRICE = 0.00001  # dollars: Azure takes five decimals
+
+
+def _check_limits(task: Task) -> None:
+    for field, most in _MOST.items():
+        if getattr(task, field) > most:
+            raise InvalidInput(field, f"must be at most {most}, got {getattr(task, field)}")
+    if 0 < task.spot < _LEAST_PRICE:
+        raise InvalidInput("spot", f"must be 0 or at least {_LEAST_PRICE:f}, got {task.spot}")
+
+
+def _check_unsupported(task: Task) -> None:
+    """It has nothing to mount, and no options: none is ignored in silence."""
+    given = ["mounts"] if task.mounts else []
+    given += [f"options.{name}" for name in task.options]
+    problems = [Problem(path, "not supported by Azure") for path in given]
+    if problems:
+        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+
+
+class AzureCloud:
+    """Tasks in the user's subscription."""
+
+    name = "az"
+    features = Features(interrupt=True, poll=2.0)
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._locations = Locations(account)
+        self._offers = Offers(account)
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        _check_limits(task)
+        _check_unsupported(task)
+        tags.check(task)
+        self._check_identities(task.permission_set)
+        self._locations.check(task)
+        self._offers.check(task)
+        return ()
+
+    def _check_identities(self, given: str) -> None:
+        """Refuse identities that are not there, if we may know."""
+        for each in profile.identities(given):
+            try:
+                self._account.call("permission_set", "GET", each)
+            except NotFound as error:
+                raise InvalidInput("permission_set", f"identity {each} not found") from error
+            except AuthError:
+                continue
+
+    def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
+        from sojourn.clouds.az import resources
+        from sojourn.clouds.az.store import store_of
+        from sojourn.clouds.vm.agent_files import AgentFiles
+
+        deployment = self._deployed(id, task)
+        # What is in the store goes with it: only who creates a task has to do with it.
+        in_store: list[Resource] = []
+        if task:
+            in_store = [
+                resources.Key(deployment),
+                AgentFiles(deployment.store, deployment.luggage),
+            ]
+        own = task is None or not task.permission_set
+        return (
+            store_of(deployment),
+            *((resources.Identity(deployment),) if own else ()),
+            resources.Network(deployment),
+            *in_store,
+            self._scaler(deployment),
+        )
+
+    def scaler(self, id: TaskId) -> Scaler:
+        return self._scaler(self._deployed(id, None))
+
+    def _scaler(self, deployment: Deployment) -> Scaler:
+        from sojourn.clouds.az.scaler import AzureScaler
+
+        return AzureScaler(deployment)
+
+    def data(self, id: TaskId) -> Data:
+        from sojourn.storage.data import StoreData
+
+        return StoreData(self._deployed(id, None).store)
+
+    def reach(self, id: TaskId, machine: str) -> Reach:
+        raise NotImplementedError  # see its features
+
+    def tasks(self, ctx: Context) -> Iterator[TaskId]:
+        yield from sorted(self._locations.tasks())
+
+    def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
+        from sojourn.clouds.az.listing import states
+
+        return states(ctx, self._account, ids)
+
+    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
+        from sojourn.clouds.az.deployment import Deployment
+
+        return Deployment(self._account, self._locations, self._offers, id, task)

@@ -1,0 +1,74 @@
+"""The states of many tasks from their scale sets alone, of which one call tells many.
+
+Machines write how their ranks ended into the tags of the scale set.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.az.tags import MOST
+from sojourn.clouds.vm.listing import GroupView, status_of
+from sojourn.clouds.vm.on_machine import marks
+from sojourn.core.status import INCOMPLETE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.clouds.az.account import Account
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.status import Status
+    from sojourn.core.task import Task
+
+__all__ = ["STOPPED", "can_mark", "first_tags", "states"]
+
+MARKED = "sojourn:marked"  # "yes": machines of this scale set tell how ranks ended
+RANKS = "sojourn:ranks"  # how many there are
+STOPPED = "sojourn:stopped"  # "yes": somebody stopped it, and nobody started it since
+
+
+def can_mark(task: Task) -> bool:
+    """Whether machines of a task can tell by tags: with an identity of ours, and not too many."""
+    room = min(marks.MOST, MOST - len(task.tags))
+    return not task.permission_set and task.parallelism <= room
+
+
+def first_tags(task: Task) -> dict[str, str]:
+    """What a scale set tells when it is new, beside what all resources do."""
+    marked = {MARKED: "yes"} if can_mark(task) else {}
+    return {RANKS: str(task.parallelism), **marked}
+
+
+def states(ctx: Context, account: Account, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
+    """Of all tasks that their scale sets tell the state of."""
+    ctx.check()
+    path = "providers/Microsoft.Compute/virtualMachineScaleSets"
+    sets = {str(each["name"]): each for each in account.pages("scale sets", path)}
+    found = {}
+    for id in ids:  # noqa: A001
+        status = _status(sets[str(id)]) if str(id) in sets else INCOMPLETE
+        if status is not None:
+            found[id] = status
+    return found
+
+
+def _status(scale_set: Any) -> Status | None:
+    """The state that a scale set tells; None: it does not."""
+    tags, state = scale_set.get("tags") or {}, scale_set["properties"]["provisioningState"]
+    ranks, wanted = tags.get(RANKS, ""), int(scale_set["sku"].get("capacity") or 0)
+    if not ranks.isdecimal() or state == "Failed":
+        return None  # a machine could not be made: whoever looks closer sees why
+    there = [""] * wanted  # which ones, it does not tell
+    return status_of(
+        GroupView(
+            ranks=int(ranks),
+            wanted=wanted,
+            reports=marks.read(tags),
+            marked=tags.get(MARKED) == "yes",
+            stopped=tags.get(STOPPED) == "yes",
+            going=state == "Deleting",
+            serving=there if state == "Succeeded" else (),
+            starting=there if state in ("Creating", "Updating") else (),
+        )
+    )

@@ -1,0 +1,174 @@
+"""Where a task is. Its resource group has its name, and tells the rest by its tags."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.az import tags
+from sojourn.clouds.az.regions import region
+from sojourn.core.errors import InvalidInput, NotFound, Problem
+from sojourn.core.ids import TaskId
+
+if TYPE_CHECKING:
+    from sojourn.clouds.az.account import Account
+    from sojourn.core.task import Task
+
+__all__ = ["CONTAINER", "Location", "Locations", "account_name", "parse_container"]
+
+CONTAINER = "task"  # in a storage account of the task's own
+_LONGEST = 256  # characters, as many as a tag takes
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_CONTAINER = re.compile(
+    r"(?P<container>(?=.{3,63}(/|$))[a-z0-9]+(-[a-z0-9]+)*)(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
+)
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Location:
+    """The region of a task, and where its store is: a container, and a folder in it or all of it.
+
+    `contained`: the container is the user's.
+    """
+
+    region: str
+    account: str
+    container: str
+    folder: str = ""
+    contained: bool = False
+
+
+def parse_container(text: str) -> tuple[str, str | None]:
+    """Container and folder: `name` leaves the folder to us, `name/` is all of the container."""
+    found = _CONTAINER.fullmatch(text)
+    parts = (found["folder"] or "").strip("/").split("/") if found else ()
+    if not found or len(text) > _LONGEST or {".", ".."} & set(parts) or "" in parts[1:]:
+        raise InvalidInput(
+            "storage.container",
+            "must be a container or container/path of letters, digits and . _ - = + @ :, "
+            f"got {text!r}",
+        )
+    return found["container"], None if found["folder"] is None else "/".join(parts)
+
+
+def account_name(subscription: str, id: TaskId) -> str:
+    """Of the task's own storage account. No two of the world can have the same name, but two
+    subscriptions can have tasks of the same name."""
+    number = int.from_bytes(hashlib.sha256(f"{subscription}/{id}".encode()).digest(), "big")
+    digits = ""
+    for _ in range(21):
+        number, digit = divmod(number, len(_DIGITS))
+        digits += _DIGITS[digit]
+    return f"tpi{digits}"
+
+
+class Locations:
+    """Finds tasks, and remembers them for the length of a command."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._known: dict[TaskId, Location] = {}
+        self._lock = threading.Lock()
+        self._of_users: dict[str, str] = {}  # ids of the user's storage accounts
+
+    def of(self, id: TaskId, task: Task | None) -> Location:
+        """Where a task is or will be. Nowhere: raises NotFound."""
+        with self._lock:  # all resources of a task ask at once
+            if id not in self._known:
+                self._known[id] = self._planned(id, task) if task else self._found(id)
+            return self._known[id]
+
+    def forget(self, id: TaskId) -> None:
+        """It is gone, or going."""
+        self._known.pop(id, None)
+
+    def _planned(self, id: TaskId, task: Task) -> Location:
+        where = region(task.region)
+        given = task.storage
+        return self._placed(id, where, given.container_opts.get("account", ""), given.container)
+
+    def _placed(self, id: TaskId, where: str, account: str, container: str) -> Location:
+        if not container:
+            return Location(where, account_name(self._account.subscription, id), CONTAINER)
+        name, folder = parse_container(container)
+        return Location(where, account, name, str(id) if folder is None else folder, contained=True)
+
+    def _found(self, id: TaskId) -> Location:
+        try:
+            group = self._account.call(f"task {id}", "GET", f"resourceGroups/{id}")
+        except NotFound as error:
+            raise _missing(id) from error
+        if (group.get("tags") or {}).get(tags.ID) != str(id):
+            raise _missing(id)
+        return self.told_by(id, group)
+
+    def told_by(self, id: TaskId, group: Any) -> Location:
+        """What the group of a task tells."""
+        marks = group.get("tags") or {}
+        where = str(group["location"])
+        return self._placed(id, where, marks.get(tags.ACCOUNT, ""), marks.get(tags.CONTAINER, ""))
+
+    def tasks(self) -> dict[TaskId, Location]:
+        """All tasks of the subscription."""
+        found: dict[TaskId, Location] = {}
+        query = {"$filter": f"tagName eq '{tags.ID}'"}
+        for group in self._account.pages("tasks", "resourceGroups", query):
+            with suppress(InvalidInput):  # it is no task's
+                id = TaskId.parse(group["name"].lower())  # noqa: A001
+                if (group.get("tags") or {}).get(tags.ID) == str(id):
+                    found[id] = self.told_by(id, group)
+        with self._lock:
+            self._known.update(found)
+        return found
+
+    # Containers of the user's
+
+    def check(self, task: Task) -> None:
+        """Refuse a container that is not there, or not ours to use."""
+        given = task.storage
+        unknown = sorted(given.container_opts.keys() - {"account", "key"})
+        problems = [
+            Problem(f"storage.container_opts.{name}", "not supported by Azure") for name in unknown
+        ]
+        if problems:
+            raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+        if not given.container:
+            return
+        name, _ = parse_container(given.container)
+        account = given.container_opts.get("account", "")
+        if not _ACCOUNT.fullmatch(account):
+            raise InvalidInput(
+                "storage.container_opts.account",
+                f"must be the name of the storage account that has container {name}, "
+                f"got {account!r}",
+            )
+        try:
+            path = f"{self.account_id(account)}/blobServices/default/containers/{name}"
+            self._account.call(f"container {name}", "GET", path)
+        except NotFound as error:
+            raise InvalidInput(
+                "storage.container",
+                f"container {name} not found in storage account {account}; create it first",
+            ) from error
+
+    def account_id(self, account: str) -> str:
+        """The id of a storage account of the user's. Unknown: raises InvalidInput."""
+        if account not in self._of_users:
+            path = "providers/Microsoft.Storage/storageAccounts"
+            found = self._account.pages("storage accounts", path)
+            self._of_users |= {str(each["name"]): str(each["id"]) for each in found}
+        if account not in self._of_users:
+            raise InvalidInput(
+                "storage.container_opts.account",
+                f"storage account {account} not found in this subscription",
+            )
+        return self._of_users[account]
+
+
+def _missing(id: TaskId) -> NotFound:
+    return NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")

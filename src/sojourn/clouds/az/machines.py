@@ -1,0 +1,249 @@
+"""What a region offers for a task: the size, and an image that fits it."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sojourn.agent.bundle import PYTHONS
+from sojourn.clouds.az.machine_types import replacement, size
+from sojourn.clouds.az.regions import region
+from sojourn.core.errors import AuthError, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from sojourn.clouds.az.account import Account
+    from sojourn.core.task import Task
+
+__all__ = ["Image", "ImageName", "Offer", "Offers", "Size", "parse_image"]
+
+
+@dataclass(frozen=True)
+class ImageName:
+    """How a user names an image."""
+
+    user: str
+    publisher: str
+    offer: str
+    sku: str
+    version: str = "latest"
+    pythons: tuple[str, ...] = PYTHONS  # that it may have
+    arm: str = ""  # the sku for Arm64, where we know it
+    older: str = ""  # the one for machines of the first generation
+
+    @property
+    def urn(self) -> str:
+        return f"{self.publisher}:{self.offer}:{self.sku}:{self.version}"
+
+
+_GENERIC = {
+    "ubuntu": ImageName(
+        "ubuntu",
+        "Canonical",
+        "ubuntu-24_04-lts",
+        "server",
+        pythons=("312",),
+        arm="server-arm64",
+        older="server-gen1",
+    ),
+    "nvidia": ImageName("ubuntu", "microsoft-dsvm", "ubuntu-2204", "2204-gen2"),
+}
+_FORM = re.compile(
+    r"(?P<user>[^@]+)@(?P<publisher>[^:]+):(?P<offer>[^:]+):(?P<sku>[^:]+):(?P<version>[^:#]+)"
+    r"(:?#plan)?"
+)
+_GENERATIONS = {"V1": "1", "V2": "2"}
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size of machines that a region has."""
+
+    name: str
+    architecture: str  # x64 or Arm64
+    generations: frozenset[str]  # V1 and V2
+    premium: bool  # whether it takes disks of the fast kind
+    spot: bool
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that exists. `plan`: what has to be said of one that somebody sells."""
+
+    name: ImageName
+    architecture: str
+    plan: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def pythons(self) -> tuple[str, ...]:
+        return self.name.pythons
+
+
+@dataclass(frozen=True)
+class Offer:
+    """All that has to be found out before a task can be created."""
+
+    region: str
+    size: Size
+    image: Image
+
+
+def parse_image(text: str) -> ImageName:
+    """Read an image's name as users write it."""
+    if text in _GENERIC:
+        return _GENERIC[text]
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise InvalidInput(
+            "image",
+            f"must be {{user}}@{{publisher}}:{{offer}}:{{sku}}:{{version}} or one of "
+            f"{', '.join(_GENERIC)}, got {text!r}",
+        )
+    return ImageName(
+        found["user"], found["publisher"], found["offer"], found["sku"], found["version"]
+    )
+
+
+class Offers:
+    """Finds out, and remembers for the length of a command."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._known: dict[tuple[str, str, str], Offer] = {}
+
+    def check(self, task: Task) -> None:
+        """Refuse what is not there, and what does not fit."""
+        found = self.find(task).size
+        if task.spot >= 0 and not found.spot:
+            raise InvalidInput(
+                "spot",
+                f"{found.name} is not offered as a spot machine; use another machine, such as m",
+            )
+
+    def find(self, task: Task) -> Offer:
+        """What the task needs; refuses what is not there."""
+        key = (region(task.region), size(task.machine), task.image)
+        if key not in self._known:
+            self._known[key] = self._find(*key)
+        return self._known[key]
+
+    def _find(self, region: str, name: str, image: str) -> Offer:
+        wanted = parse_image(image)
+        self._check_region(region)
+        with ThreadPoolExecutor(1) as pool:
+            usual = pool.submit(self._image, region, wanted)
+            offered = self._size(region, name)
+            chosen = _fitting(wanted, offered)
+            found = usual.result() if chosen is wanted else self._image(region, chosen)
+        if found is None:
+            raise InvalidInput("image", f"image {chosen.urn} not found in {region}")
+        _check_fit(image, *found, offered)
+        self._check_terms(found[0])
+        return Offer(region, offered, found[0])
+
+    def _check_region(self, region: str) -> None:
+        found = self._account.pages("regions", "locations")
+        known = sorted(str(each["name"]) for each in found)
+        if region not in known:
+            raise InvalidInput(
+                "region", f"unknown region {region!r}; Azure has: {', '.join(known)}"
+            )
+
+    def _size(self, region: str, name: str) -> Size:
+        query = {"$filter": f"location eq '{region}'"}
+        for each in self._account.pages("machine", "providers/Microsoft.Compute/skus", query):
+            if each["resourceType"] != "virtualMachines" or each["name"].lower() != name.lower():
+                continue
+            if any(_covers(rule, region) for rule in each.get("restrictions") or ()):
+                raise _no_such_size(name, region, "in this subscription")
+            able = {item["name"]: item["value"] for item in each.get("capabilities") or ()}
+            return Size(
+                str(each["name"]),
+                able.get("CpuArchitectureType", "x64"),
+                frozenset(able.get("HyperVGenerations", "V1").split(",")),
+                able.get("PremiumIO") == "True",
+                able.get("LowPriorityCapable") == "True",
+            )
+        raise _no_such_size(name, region)
+
+    def _image(self, region: str, wanted: ImageName) -> tuple[Image, str] | None:
+        """The image and its generation; None: there is none."""
+        path = (
+            f"providers/Microsoft.Compute/locations/{region}/publishers/{wanted.publisher}"
+            f"/artifacttypes/vmimage/offers/{wanted.offer}/skus/{wanted.sku}/versions"
+        )
+        version = wanted.version
+        try:
+            if version == "latest":
+                newest = self._account.call(
+                    "image", "GET", path, query={"$top": "1", "$orderby": "name desc"}
+                )
+                if not newest:
+                    return None
+                version = str(newest[0]["name"])
+            found = self._account.call("image", "GET", f"{path}/{version}")["properties"]
+        except (NotFound, InvalidInput):
+            return None
+        plan = tuple(sorted((found.get("plan") or {}).items()))
+        image = Image(wanted, found.get("architecture", "x64"), plan)
+        return image, found.get("hyperVGeneration", "V1")
+
+    def _check_terms(self, image: Image) -> None:
+        """What somebody sells needs the user's consent; nobody else can give it."""
+        if not image.plan:
+            return
+        plan = dict(image.plan)
+        path = (
+            "providers/Microsoft.MarketplaceOrdering/offerTypes/virtualmachine/publishers/"
+            f"{plan['publisher']}/offers/{plan['product']}/plans/{plan['name']}/agreements/current"
+        )
+        try:
+            terms = self._account.call("image", "GET", path)
+        except AuthError:
+            return  # one may do without knowing
+        if not terms["properties"].get("accepted"):
+            raise InvalidInput(
+                "image",
+                f"the terms of {image.name.urn} are not accepted; run "
+                f"`az vm image terms accept --urn {image.name.urn}`",
+            )
+
+
+def _fitting(wanted: ImageName, offered: Size) -> ImageName:
+    """The image as it is called for a size, if we know that."""
+    if offered.architecture == "Arm64" and wanted.arm:
+        return replace(wanted, sku=wanted.arm)
+    if "V2" not in offered.generations and wanted.older:
+        return replace(wanted, sku=wanted.older)
+    return wanted
+
+
+def _check_fit(text: str, image: Image, generation: str, offered: Size) -> None:
+    if image.architecture != offered.architecture:
+        raise InvalidInput(
+            "image",
+            f"{text!r} is for {image.architecture}, but {offered.name} is {offered.architecture}",
+        )
+    if generation not in offered.generations:
+        raise InvalidInput(
+            "image",
+            f"{text!r} is for machines of generation {_GENERATIONS.get(generation, generation)}, "
+            f"which {offered.name} is not; choose another image or machine",
+        )
+
+
+def _covers(restriction: Any, region: str) -> bool:
+    """Whether a size cannot be had in a region at all; a zone does not matter to us."""
+    values = [str(each).lower() for each in restriction.get("values") or ()]
+    return restriction.get("type") == "Location" and region in values
+
+
+def _no_such_size(name: str, region: str, why: str = "") -> InvalidInput:
+    gone = replacement(name)
+    where = " ".join(part for part in (f"in {region}", why) if part)
+    if gone:
+        more = f"Azure has retired {gone[0]}: use {gone[1]}"
+    else:
+        more = f"run `az vm list-skus --location {region} --output table` to see all sizes"
+    return InvalidInput("machine", f"{name} is not available {where}; {more}")

@@ -1,0 +1,134 @@
+"""What is made in Azure for a task beside its store and its scale set."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.az import policy
+from sojourn.clouds.az.deployment import AzureResource
+from sojourn.clouds.az.errors import code_of
+from sojourn.clouds.vm import keys
+from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.core.errors import InvalidInput, NotFound, SojournError
+from sojourn.core.parallel import together
+
+if TYPE_CHECKING:
+    from sojourn.clouds.az.account import Account
+    from sojourn.clouds.az.policy import Grant
+    from sojourn.core.context import Context
+
+__all__ = ["Identity", "Key", "Network", "assign"]
+
+_SSH = 22
+
+
+class Identity(AzureResource):
+    """What machines are, and may do with their store."""
+
+    kind = "identity"
+    type = "Microsoft.ManagedIdentity/userAssignedIdentities"
+
+    def create(self, ctx: Context) -> None:
+        location, marks = self._deployment.location, self._deployment.tags
+        body = {"location": location.region, "tags": marks}
+        made = self._call("PUT", self.path, body)
+        principal = str(made["properties"]["principalId"])
+        grants = policy.on_store(self._deployment.container, location)
+        assign(ctx, self._deployment.account, self._name, principal, grants)
+
+    def delete(self, ctx: Context) -> None:
+        """It goes with the group; but in a container of the user's, its rights would stay."""
+        try:
+            location = self._deployment.location
+            if not location.contained:
+                return
+            grants = policy.on_store(self._deployment.container, location)
+        except (NotFound, InvalidInput):
+            return  # it is nowhere, or the user's storage account is not there any more
+        for grant in grants:
+            self._call("DELETE", _assignment(grant, self._name))
+
+
+def assign(
+    ctx: Context, account: Account, task: str, principal: str, grants: tuple[Grant, ...]
+) -> None:
+    """Give rights to the identity of a task."""
+    together([partial(_assign, ctx, account, task, principal, grant) for grant in grants])
+
+
+def _assign(ctx: Context, account: Account, task: str, principal: str, grant: Grant) -> None:
+    roles = f"{account.scope}/providers/Microsoft.Authorization/roleDefinitions"
+    properties = {
+        "roleDefinitionId": f"{roles}/{grant.role}",
+        "principalId": principal,
+        "principalType": "ServicePrincipal",  # else Azure would have to know it everywhere first
+        "description": f"Machines of task {task}",
+    }
+    if grant.condition:
+        properties |= {"condition": grant.condition, "conditionVersion": "2.0"}
+    path = _assignment(grant, task)
+    patience = ctx.within(PATIENCE)
+    while True:
+        try:
+            account.call(f"role assignment of {task}", "PUT", path, {"properties": properties})
+            return
+        except SojournError as error:
+            if code_of(error) == "RoleAssignmentUpdateNotPermitted":  # of an identity that is gone
+                account.call(f"role assignment of {task}", "DELETE", path)
+            elif code_of(error) != "PrincipalNotFound":
+                raise
+            pause(patience, 1, error)
+
+
+def _assignment(grant: Grant, task: str) -> str:
+    base = f"{grant.scope}/providers/Microsoft.Authorization/roleAssignments"
+    return f"{base}/{grant.name(task)}"
+
+
+class Network(AzureResource):
+    """Where machines are: SSH comes in, everything goes out."""
+
+    kind = "network"
+    type = "Microsoft.Network/virtualNetworks"
+
+    @property
+    def subnet(self) -> str:
+        """The id of its only subnet."""
+        return f"{self.path}/subnets/machines"
+
+    def create(self, ctx: Context) -> None:
+        firewall = self._deployment.path("Microsoft.Network/networkSecurityGroups")
+        self._follow(ctx, "PUT", firewall, self._placed({"securityRules": [_ssh()]}))
+        inside = {"addressPrefix": "10.0.0.0/16", "networkSecurityGroup": {"id": firewall}}
+        properties = {
+            "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
+            "subnets": [{"name": "machines", "properties": inside}],
+        }
+        self._follow(ctx, "PUT", self.path, self._placed(properties))
+
+
+def _ssh() -> dict[str, Any]:
+    properties = {
+        "priority": 100,
+        "direction": "Inbound",
+        "access": "Allow",
+        "protocol": "Tcp",
+        "sourceAddressPrefix": "*",
+        "sourcePortRange": "*",
+        "destinationAddressPrefix": "*",
+        "destinationPortRange": str(_SSH),
+    }
+    return {"name": "ssh", "properties": properties}
+
+
+class Key(AzureResource):
+    """Opens the machines to whoever can read the store's seed; it is kept there alone."""
+
+    kind = "key of"
+
+    def _find(self) -> bool:
+        return False  # never the last thing that is left
+
+    def create(self, ctx: Context) -> None:
+        keys.make_key_pair(self._deployment.store(), self._deployment.id)

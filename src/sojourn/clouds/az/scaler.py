@@ -1,0 +1,355 @@
+"""The scale set of a task, and the autoscale setting that keeps its machines alive."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.az import listing, policy, template
+from sojourn.clouds.az.deployment import AzureResource
+from sojourn.clouds.az.errors import code_of
+from sojourn.clouds.az.on_machine import setting
+from sojourn.clouds.az.reasons import reason
+from sojourn.clouds.az.resources import Identity, assign
+from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.vm.machine_settings import time_of
+from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.waiting import pause
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.events import CloudEvent
+from sojourn.core.interfaces import Fleet, Machine
+from sojourn.storage.data import StoreData
+
+if TYPE_CHECKING:
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import KeyPair
+
+__all__ = ["AzureScaler"]
+
+_FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
+_PATIENCE = 120.0
+_GONE_WITHIN = 3600.0
+_RETRY_AFTER = timedelta(seconds=60)  # a machine that could not be made makes room for another
+_LOOK_BACK = timedelta(days=30)  # in the log of the subscription
+_OFF = ("PowerState/stopped", "PowerState/deallocated")
+_UNKNOWN = ("FailedIdentityOperation", "InvalidResourceReference", "LinkedInvalidPropertyId")
+
+
+class AzureScaler(AzureResource):
+    """Azure keeps its machines alive, and ends them at a deadline whatever happens."""
+
+    stage = 3
+    kind = "scale set"
+    type = template.SET
+
+    @property
+    def _setting(self) -> str:
+        return self._deployment.path(template.SETTING)
+
+    def _find(self) -> bool:
+        return self._set() is not None
+
+    def _set(self) -> Any:
+        try:
+            return self._call("GET", self.path)
+        except NotFound:
+            return None
+
+    # Making and ending
+
+    def create(self, ctx: Context) -> None:
+        if not self._stays(ctx):
+            self._make(ctx)
+        ranks = self._deployment.wanted.parallelism
+        if self._view() is None:
+            end = datetime.now(timezone.utc) + _FIRST_WITHIN
+            self._write(setting.View(ranks, 0, end, enabled=False))
+
+    def _stays(self, ctx: Context) -> bool:
+        """Whether there is such a scale set; one that is on its way out is waited for."""
+        patience = ctx.within(_GONE_WITHIN)
+        while True:
+            found = self._set()
+            if found is None or not _going(found):
+                return found is not None and found["properties"]["provisioningState"] != "Failed"
+            patience.sleep(1)
+
+    def _make(self, ctx: Context) -> None:
+        body = template.content(self._deployment)
+        patience = ctx.within(_PATIENCE)
+        while True:
+            try:
+                self._follow(ctx, "PUT", self.path, body)
+                return
+            except InvalidInput as error:
+                if code_of(error) not in _UNKNOWN:  # what was just made may not be known yet
+                    raise _by_field(error) from error
+                pause(patience, 2, error)
+            except Transient as error:  # somebody else makes it at the same time
+                if code_of(error) != "Conflict":
+                    raise
+                pause(patience, 2, error)
+
+    def delete(self, ctx: Context) -> None:
+        """Machines go at once, whatever they do: who deletes a task has stopped it before."""
+        patience = ctx.within(_GONE_WITHIN)
+        with suppress(NotFound, Transient):
+            self._call("DELETE", self._setting)
+        while self._set() is not None:
+            try:
+                self._follow(patience, "DELETE", self.path, query={"forceDeletion": "true"})
+            except NotFound:
+                return
+            except Transient as error:  # it is on its way out, with the group or for itself
+                pause(patience, 1, error)
+
+    # How many
+
+    def scale(self, ctx: Context, machines: int) -> None:
+        found = self._set()
+        if found is None:
+            raise NotFound(f"No {self.title} found")
+        if _going(found):
+            if machines:
+                raise Transient(
+                    f"The {self.title} is being deleted", hint="Try again in a few minutes."
+                )
+            return
+        self._tell_stopped(found, not machines)
+        now = self._view()
+        if not machines:
+            if now is not None:
+                self._write(setting.View(now.ranks, 0, now.end, enabled=False))
+            self._resize(0)
+            return
+        ranks = now.ranks if now else machines
+        until = datetime.now(timezone.utc) + _FIRST_WITHIN + self._time(ctx)
+        self._write(setting.View(max(ranks, machines), machines, until, enabled=True))
+        self._allow(ctx, found)
+        try:
+            self._resize(machines)
+        except Transient:
+            raise
+        except SojournError:  # Azure will have none of it: it need not try again and again
+            self._write(setting.View(max(ranks, machines), 0, until, enabled=False))
+            raise
+
+    def _time(self, ctx: Context) -> timedelta:
+        """Until there is a first machine, the deadline is a week for one to come, and then the time
+        of the task. Each machine puts it off as it starts, to the time of the task from then on."""
+        return time_of(StoreData(self._deployment.store).load(ctx).timeout)
+
+    def _resize(self, machines: int) -> None:
+        """Not waited for: machines come and go in their own time."""
+        self._call("PATCH", self.path, {"sku": {"capacity": machines}})
+
+    def _allow(self, ctx: Context, scale_set: Any) -> None:
+        """Let machines leave, if their identity is the task's own."""
+        known = (scale_set.get("identity") or {}).get("userAssignedIdentities") or {}
+        own = Identity(self._deployment).path.lower()
+        for path, identity in known.items():
+            if path.lower() == own:
+                grants = policy.on_scaler(self.path, self._setting)
+                principal = str(identity["principalId"])
+                assign(ctx, self._deployment.account, self._name, principal, grants)
+
+    def _tell_stopped(self, scale_set: Any, stopped: bool) -> None:
+        """For those who list tasks; without it they look closer."""
+        told = (scale_set.get("tags") or {}).get(listing.STOPPED) == "yes"
+        if told == stopped or (stopped and not scale_set["sku"].get("capacity")):
+            return
+        tags = {listing.STOPPED: "yes" if stopped else "no"}
+        body = {"operation": "Merge", "properties": {"tags": tags}}
+        with suppress(SojournError):
+            self._call("PATCH", template.tags_path(self.path), body)
+
+    def _view(self) -> setting.View | None:
+        try:
+            return setting.view(self._call("GET", self._setting))
+        except (NotFound, ValueError):
+            return None
+
+    def _write(self, wanted: setting.View) -> None:
+        properties = {
+            "name": self._name,
+            "enabled": wanted.enabled,
+            "targetResourceUri": self.path,
+            "profiles": setting.profiles(wanted.ranks, wanted.least, wanted.end),
+        }
+        body = {"location": self._deployment.location.region, "properties": properties}
+        self._call("PUT", self._setting, body)
+
+    # What there is
+
+    def fleet(self, ctx: Context) -> Fleet | None:
+        try:
+            there = self._machines()
+        except NotFound:
+            return None
+        wanted = self._wanted()
+        if wanted:
+            self._renew([each for each in there if _dead(each)])
+        alive = [each for each in there if not _dead(each)]
+        addresses = self._addresses() if alive else {}
+        return Fleet(wanted, tuple(_machine(each, addresses) for each in alive))
+
+    def _machines(self) -> list[Any]:
+        query = {"$expand": "instanceView"}
+        path = f"{self.path}/virtualMachines"
+        return list(self._deployment.account.pages(self.title, path, query))
+
+    def _wanted(self) -> int:
+        """By Azure's own clock: it is Azure that ends machines."""
+        try:
+            content, now = self._deployment.account.asked(self.title, self._setting)
+            return setting.view(content).wanted(now)
+        except (NotFound, ValueError):
+            return 0
+
+    def _renew(self, dead: list[Any]) -> None:
+        """Make room for others: Azure tries again only if one that could not be made is gone."""
+        before = datetime.now(timezone.utc) - _RETRY_AFTER
+        old = [str(each["instanceId"]) for each in dead if _made(each) < before]
+        if old:
+            with suppress(SojournError):  # who only looks may not be allowed to
+                self._call(
+                    "POST",
+                    f"{self.path}/delete",
+                    {"instanceIds": old},
+                    query={"forceDeletion": "true"},
+                )
+
+    def _addresses(self) -> dict[str, str]:
+        """Of machines, by the ends of their ids; who may not know them does without."""
+        found = {}
+        with suppress(SojournError):
+            path = f"{self.path}/publicipaddresses"
+            for each in self._deployment.account.pages(self.title, path):
+                inside = str(each["id"]).lower().partition("/virtualmachines/")[2]
+                address = each["properties"].get("ipAddress", "")
+                found[inside.partition("/")[0]] = str(address)
+        return found
+
+    def events(self, ctx: Context) -> list[CloudEvent]:
+        told = [
+            CloudEvent(_second(each["eventTimestamp"]), "Failed", _why(each))
+            for each in self._failures()
+        ]
+        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
+
+    def _failures(self) -> list[Any]:
+        """What could not be done for the scale set, oldest first, as far as we may know."""
+        since = (datetime.now(timezone.utc) - _LOOK_BACK).strftime("%Y-%m-%dT%H:%M:%SZ")
+        query = {
+            "$filter": f"eventTimestamp ge '{since}' and resourceGroupName eq '{self._name}'",
+        }
+        path = "providers/Microsoft.Insights/eventtypes/management/values"
+        try:
+            found = list(self._deployment.account.pages("activity log", path, query))
+        except (AuthError, NotFound, Transient):
+            return []
+        failed = [each for each in found if each["status"]["value"] == "Failed"]
+        ours = [
+            each for each in failed if "/virtualmachinescalesets/" in each["resourceId"].lower()
+        ]
+        return sorted(ours, key=lambda each: str(each["eventTimestamp"]))
+
+    def obstacle(self, ctx: Context) -> str:
+        """What was last in the way; nothing, once a machine came after it."""
+        try:
+            there = self._machines()
+        except NotFound:
+            return ""
+        for each in there:
+            code, text = _failure(each)
+            if code:
+                return reason(code, text)
+        since = max((_second(str(_made(e).isoformat())) for e in there if not _dead(e)), default="")
+        told = [
+            *((_second(each["eventTimestamp"]), _why(each)) for each in self._failures()),
+            *((each.time, each.description) for each in read_problems(self._deployment.store)),
+        ]
+        recent = [text for time, text in sorted(told) if time >= since]
+        return recent[-1] if recent else ""
+
+    def keys(self, ctx: Context) -> KeyPair | None:
+        try:
+            return key_pair(self._deployment.store(), self._deployment.id)
+        except NotFound:
+            return None
+
+    def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
+        """Azure announces it to the machine unless it is forced; then another one comes."""
+        for each in self._machines():
+            if each["properties"]["vmId"] == machine:
+                path = f"{self.path}/virtualMachines/{each['instanceId']}"
+                query = {} if notice else {"forceDeletion": "true"}
+                self._call("DELETE", path, query=query)
+                return
+        raise NotFound(f"No machine {machine} found")
+
+
+def _by_field(error: InvalidInput) -> InvalidInput:
+    """What Azure refuses of a machine, by the name that its user knows it by."""
+    text = error.problems[0].message
+    if "disk size" in text:
+        return InvalidInput("disk_size", text)
+    if code_of(error) in ("VMMarketplaceInvalidInput", "MarketplacePurchaseEligibilityFailed"):
+        return InvalidInput("image", text)
+    return error
+
+
+def _going(scale_set: Any) -> bool:
+    """Whether it is being deleted: nothing can be changed then."""
+    return str(scale_set["properties"]["provisioningState"]) == "Deleting"
+
+
+def _statuses(machine: Any) -> list[Any]:
+    return list((machine["properties"].get("instanceView") or {}).get("statuses") or ())
+
+
+def _dead(machine: Any) -> bool:
+    """One that could not be made, or has switched itself off: it costs, and does nothing."""
+    off = any(status.get("code") in _OFF for status in _statuses(machine))
+    return off or machine["properties"]["provisioningState"] == "Failed"
+
+
+def _failure(machine: Any) -> tuple[str, str]:
+    """Why it could not be made; it could: empty."""
+    for status in _statuses(machine):
+        kind, _, code = str(status.get("code", "")).partition("/failed/")
+        if kind == "ProvisioningState" and code:
+            return code, str(status.get("message", ""))
+    return "", ""
+
+
+def _made(machine: Any) -> datetime:
+    text = str(machine["properties"].get("timeCreated") or "")
+    try:
+        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return datetime.min.replace(tzinfo=timezone.utc)
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def _machine(item: Any, addresses: dict[str, str]) -> Machine:
+    started = _second(_made(item).isoformat())
+    return Machine(str(item["properties"]["vmId"]), addresses.get(item["instanceId"], ""), started)
+
+
+def _second(text: str) -> str:
+    """A moment as others write it, as we do."""
+    return f"{text[:19]}Z"
+
+
+def _why(event: Any) -> str:
+    """What an entry of the log says of a failure."""
+    import json  # few tasks have failures to tell of
+
+    text = str((event.get("properties") or {}).get("statusMessage", ""))
+    try:
+        error = json.loads(text)["error"]
+        return reason(str(error["code"]), str(error["message"]))
+    except (ValueError, KeyError, TypeError):
+        return reason("", text or str(event["operationName"]["value"]))

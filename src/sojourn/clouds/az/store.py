@@ -1,0 +1,199 @@
+"""The store of a task: a storage account of its own, or a folder in a container of the user's.
+
+Either way the resource group of the task comes first and goes last: it is what tells of the task.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sojourn.clouds.az import tags
+from sojourn.clouds.az.deployment import AzureResource, Deployment
+from sojourn.clouds.az.errors import code_of
+from sojourn.clouds.vm.paths import OWNER
+from sojourn.clouds.vm.store import Folder, StoreOf
+from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
+
+if TYPE_CHECKING:
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import Resource
+    from sojourn.storage.store import Store
+
+__all__ = ["ResourceGroup", "store_of"]
+
+_GONE_WITHIN = 3600.0  # seconds
+_DELETED_AT_ONCE = 500
+_DATA = (
+    "Assign yourself the role Storage Blob Data Contributor for the subscription: to be its owner "
+    "is not enough. See docs/azure.md for the full role."
+)
+
+
+class ResourceGroup(AzureResource):
+    """Holds all else, and is found by its name and its tags."""
+
+    stage = 0
+    kind = "resource group"
+
+    @property
+    def path(self) -> str:
+        return self._deployment.group
+
+    def _find(self) -> bool:
+        return self._is_ours(self._call("GET", self.path))
+
+    def _is_ours(self, group: dict[str, dict[str, str]]) -> bool:
+        return (group.get("tags") or {}).get(tags.ID) == self._name
+
+    def create(self, ctx: Context) -> None:
+        """One that is on its way out is waited for; one that is not ours is left alone."""
+        patience = ctx.within(_GONE_WITHIN)
+        while True:
+            try:
+                group = self._call("GET", self.path)
+            except NotFound:
+                group = None
+            if group is None:
+                body = {"location": self._deployment.location.region, "tags": self._deployment.tags}
+                try:
+                    self._call("PUT", self.path, body)
+                    return
+                except Transient as error:
+                    if code_of(error) != "ResourceGroupBeingDeleted":
+                        raise
+            elif group["properties"]["provisioningState"] != "Deleting":
+                self._check_same(group)
+                return
+            patience.sleep(1)
+
+    def _check_same(self, group: dict[str, dict[str, str]]) -> None:
+        if not self._is_ours(group):
+            raise Conflict(
+                f"Resource group {self._name} already exists and is not Sojourn's",
+                hint="Choose another name, or delete the resource group.",
+            )
+        deployment = self._deployment
+        there = deployment.locations.told_by(deployment.id, group)
+        if there != deployment.location:
+            raise Conflict(
+                f"A different task with this name already exists in {there.region}, in container "
+                f"{there.container} of storage account {there.account}",
+                hint=f"Choose another name, or run `sojourn delete {self._name}`.",
+            )
+
+    def delete(self, ctx: Context) -> None:
+        """With all that is in it."""
+        try:
+            if self._find():
+                self._follow(ctx.within(_GONE_WITHIN), "DELETE", self.path)
+        except NotFound:
+            pass
+        self._deployment.locations.forget(self._deployment.id)
+
+
+class OwnAccount(AzureResource):
+    """A storage account of the task's own, with one container."""
+
+    stage = 0
+    kind = "storage account"
+    type = "Microsoft.Storage/storageAccounts"
+
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__(deployment)
+        self._group = ResourceGroup(deployment)
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} of {self._name}"
+
+    def read(self, ctx: Context) -> bool:
+        return self._group.read(ctx)
+
+    def create(self, ctx: Context) -> None:
+        self._group.create(ctx)
+        container = self._deployment.container
+        account = container.partition("/blobServices/")[0]
+        properties = {
+            "allowBlobPublicAccess": False,
+            "allowSharedKeyAccess": False,
+            "minimumTlsVersion": "TLS1_2",
+            "supportsHttpsTrafficOnly": True,
+        }
+        body = self._placed(properties, sku={"name": "Standard_LRS"}, kind="StorageV2")
+        patience = ctx.within(PATIENCE)
+        while True:
+            try:
+                self._follow(ctx, "PUT", account, body)
+                self._call("PUT", container, {})
+                break
+            except Transient as error:  # somebody else makes it at the same time
+                if code_of(error) != "StorageAccountOperationInProgress":
+                    raise
+                pause(patience, 1, error)
+        self._until_open(ctx)
+
+    def _until_open(self, ctx: Context) -> None:
+        """Wait until its name is known."""
+        patience = ctx.within(PATIENCE)
+        while True:
+            try:
+                self._deployment.store().head(OWNER)
+                return
+            except AuthError as error:
+                raise AuthError(error.message, hint=_DATA) from error
+            except Transient as error:
+                pause(patience, 2, error)
+
+    def delete(self, ctx: Context) -> None:
+        self._group.delete(ctx)
+
+
+class _Container:
+    """A folder in a container of the user's."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._group = ResourceGroup(deployment)
+
+    def store(self) -> Store:
+        return self._deployment.store()
+
+    def sign(self, ctx: Context) -> None:
+        self._group.create(ctx)
+
+    def is_signed(self) -> bool:
+        return self._group._find()
+
+    def unsign(self, ctx: Context) -> None:
+        self._group.delete(ctx)
+
+    def forget(self) -> None:
+        self._deployment.locations.forget(self._deployment.id)
+
+    def top(self) -> list[str]:
+        found = {item.path.partition("/") for item in self.store().list("")}
+        return sorted({f"{name}{slash}" for name, slash, _ in found})
+
+    def name(self, path: str) -> str:
+        return path
+
+    def empty(self, ctx: Context, path: str) -> None:
+        store = self.store()
+        found = [path]
+        if path.endswith("/"):
+            found = [item.path for item in store.list(path.rstrip("/"))]
+        for start in range(0, len(found), _DELETED_AT_ONCE):
+            ctx.check()
+            store.delete(found[start : start + _DELETED_AT_ONCE])
+
+
+def store_of(deployment: Deployment) -> Resource:
+    """Whichever of the two a task has."""
+
+    def choose() -> Resource:
+        if deployment.location.contained:
+            return Folder(deployment.id, _Container(deployment))
+        return OwnAccount(deployment)
+
+    return StoreOf(deployment.id, choose)

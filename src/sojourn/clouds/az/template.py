@@ -1,0 +1,149 @@
+"""How a machine of a task is made: the content of its scale set."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.az import listing
+from sojourn.clouds.az.account import version_of
+from sojourn.clouds.az.profile import identities
+from sojourn.clouds.az.resources import Identity, Network
+from sojourn.clouds.az.store_address import for_machines, https_url
+from sojourn.clouds.az.user_data import LONGEST, custom_data
+from sojourn.clouds.vm import keys
+from sojourn.clouds.vm.machine_settings import machine_settings
+from sojourn.clouds.vm.paths import BOOT, PROBLEMS
+from sojourn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sojourn.clouds.az.deployment import Deployment
+
+__all__ = ["SET", "SETTING", "content", "tags_path"]
+
+SET = "Microsoft.Compute/virtualMachineScaleSets"
+SETTING = "Microsoft.Insights/autoscaleSettings"
+_NOTICE = "PT10M"  # to store the last of its work; a machine that is ready says so
+
+
+def content(deployment: Deployment) -> dict[str, Any]:
+    """A scale set without machines."""
+    wanted, offer = deployment.wanted, deployment.offer
+    given = identities(wanted.permission_set) or (Identity(deployment).path,)
+    body: dict[str, Any] = {
+        "location": deployment.location.region,
+        "tags": {**deployment.tags, **listing.first_tags(wanted)},
+        "sku": {"name": offer.size.name, "capacity": 0},
+        "identity": {
+            "type": "UserAssigned",
+            "userAssignedIdentities": {each: {} for each in given},
+        },
+        "properties": {
+            "orchestrationMode": "Uniform",
+            "overprovision": False,
+            "singlePlacementGroup": False,
+            "upgradePolicy": {"mode": "Manual"},
+            "virtualMachineProfile": _machine(deployment, given[0]),
+        },
+    }
+    if offer.image.plan:
+        body["plan"] = dict(offer.image.plan)
+    return body
+
+
+def tags_path(scale_set: str) -> str:
+    """Where the tags of a scale set can be changed one by one."""
+    return f"{scale_set}/providers/Microsoft.Resources/tags/default"
+
+
+def _machine(deployment: Deployment, identity: str) -> dict[str, Any]:
+    machine: dict[str, Any] = {
+        "osProfile": _system(deployment, identity),
+        "storageProfile": _disk(deployment),
+        "networkProfile": {"networkInterfaceConfigurations": [_card(deployment)]},
+        "scheduledEventsProfile": {
+            "terminateNotificationProfile": {"enable": True, "notBeforeTimeout": _NOTICE}
+        },
+    }
+    spot = deployment.wanted.spot
+    if spot >= 0:
+        price = round(spot, 5) if spot > 0 else -1
+        machine |= {
+            "priority": "Spot",
+            "evictionPolicy": "Delete",
+            "billingProfile": {"maxPrice": price},
+        }
+    return machine
+
+
+def _system(deployment: Deployment, identity: str) -> dict[str, Any]:
+    user = deployment.offer.image.name.user
+    pair = keys.make_key_pair(deployment.store(), deployment.id)
+    key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": pair.public}
+    return {
+        "computerNamePrefix": deployment.name,
+        "adminUsername": user,
+        "customData": _first_script(deployment, identity),
+        "linuxConfiguration": {
+            "disablePasswordAuthentication": True,
+            "ssh": {"publicKeys": [key]},
+        },
+    }
+
+
+def _disk(deployment: Deployment) -> dict[str, Any]:
+    image, size = deployment.offer.image.name, deployment.wanted.disk_size
+    kind = "Premium_LRS" if deployment.offer.size.premium else "StandardSSD_LRS"
+    disk: dict[str, Any] = {
+        "createOption": "FromImage",
+        "caching": "ReadWrite",
+        "managedDisk": {"storageAccountType": kind},
+    }
+    if size > 0:
+        disk["diskSizeGB"] = size
+    reference = {
+        "publisher": image.publisher,
+        "offer": image.offer,
+        "sku": image.sku,
+        "version": image.version,
+    }
+    return {"imageReference": reference, "osDisk": disk}
+
+
+def _card(deployment: Deployment) -> dict[str, Any]:
+    address = {
+        "subnet": {"id": Network(deployment).subnet},
+        "publicIPAddressConfiguration": {"name": "public"},  # to reach the world by
+    }
+    configuration = {"name": "first", "properties": address}
+    return {
+        "name": "card",
+        "properties": {"primary": True, "ipConfigurations": [configuration]},
+    }
+
+
+def _first_script(deployment: Deployment, identity: str) -> str:
+    location, wanted = deployment.location, deployment.wanted
+    scale_set, setting = deployment.path(SET), deployment.path(SETTING)
+    tags = tags_path(scale_set)
+    settings = {
+        **machine_settings(
+            deployment.name,
+            for_machines(location, identity),
+            wanted.timeout,
+            marks=listing.can_mark(wanted),
+            page="docs/azure.md",
+        ),
+        "boot": https_url(location, BOOT),
+        "problems": https_url(location, PROBLEMS),
+        "identity": identity,
+        "ranks": wanted.parallelism,
+        "set": scale_set,
+        "setting": f"{setting}?api-version={version_of(setting)}",
+        "tags": f"{tags}?api-version={version_of(tags)}",
+        "compute": version_of(scale_set),
+    }
+    text = custom_data(settings).encode()
+    if len(text) > LONGEST:
+        raise InvalidInput("storage.container", "too long; use a shorter path")
+    return base64.b64encode(text).decode()

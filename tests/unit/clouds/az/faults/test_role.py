@@ -1,0 +1,211 @@
+"""The role in the documentation is enough for all verbs, and no action in it is too much."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sojourn.core.errors import AuthError, Conflict, InvalidInput, Transient
+from sojourn.core.task import Storage
+from sojourn.engine import observe, results
+from tests.simcloud.az import roles
+from tests.simcloud.az.account import SimAzure
+from tests.simcloud.az.conditions import Asked
+from tests.simcloud.az_user import User
+from tests.unit.clouds.az.faults.laptop import ID, Laptop
+
+PAGE = Path(__file__).parents[5] / "docs" / "azure.md"
+# Without these, all verbs work, and tell less.
+OPTIONAL = {
+    "microsoft.compute/virtualmachinescalesets/delete/action",
+    "microsoft.compute/virtualmachinescalesets/publicipaddresses/read",
+    "microsoft.insights/eventtypes/values/read",
+    "microsoft.resources/tags/write",
+}
+# The simulated subscription does not ask for these when a group is deleted with all in it.
+REAL_SUBSCRIPTIONS_ONLY = {
+    "microsoft.managedidentity/userassignedidentities/delete",
+    "microsoft.network/networksecuritygroups/delete",
+    "microsoft.network/virtualnetworks/delete",
+    "microsoft.storage/storageaccounts/delete",
+}
+
+
+def documented() -> dict[str, Any]:
+    section = PAGE.read_text().split("## Permissions", 1)[1]
+    block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
+    assert block
+    found: dict[str, Any] = json.loads(block[1])
+    return found
+
+
+def role_of(definition: dict[str, Any]) -> dict[str, Any]:
+    """As Resource Manager has it; Azure's command line writes it with capitals."""
+    return {"actions": definition["Actions"], "dataActions": definition["DataActions"]}
+
+
+def without(definition: dict[str, Any], action: str) -> dict[str, Any]:
+    less = copy.deepcopy(definition)
+    for kind in ("Actions", "DataActions"):
+        less[kind] = [each for each in less[kind] if each.lower() != action.lower()]
+    return less
+
+
+class LimitedUser:
+    """A laptop whose user may do what the documentation says."""
+
+    def __init__(self, sim: SimAzure, laptop: Laptop, principal: str) -> None:
+        self.laptop = laptop
+        self.sim = sim
+        self.principal = principal
+
+    def allow(self, definition: dict[str, Any]) -> None:
+        self.sim.change_role("limited", role_of(definition))
+
+    def verbs(self) -> dict[str, Callable[[], object]]:
+        """In the order in which they can be done."""
+        laptop, ctx = self.laptop, self.laptop.ctx
+        return {
+            "list": self._list,
+            "create": laptop.create,
+            "status": laptop.status,
+            "events": lambda: laptop.cloud.scaler(ID).events(ctx),
+            "logs": lambda: list(observe.logs(ctx, laptop.cloud, ID)),
+            "pull": lambda: results.pull(ctx, laptop.cloud, ID),
+            "interrupt": lambda: self._interrupt(notice=True),
+            "kill": lambda: self._interrupt(notice=False),
+            "stop": laptop.stop,
+            "start": laptop.start,
+            "delete": laptop.delete,
+        }
+
+    def _list(self) -> None:
+        cloud, ctx = self.laptop.cloud, self.laptop.ctx
+        cloud.states(ctx, list(cloud.tasks(ctx)))
+
+    def _interrupt(self, *, notice: bool) -> None:
+        def running() -> list[str]:
+            return [each.vm_id for each in self.sim.instances() if each.state == "running"]
+
+        self.sim.wait(running)
+        self.laptop.cloud.scaler(ID).interrupt(self.laptop.ctx, running()[0], notice=notice)
+
+
+@pytest.fixture
+def limited(
+    sim: SimAzure, laptop: Laptop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> LimitedUser:
+    environment = sim.user(role_of(documented()), "limited")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "workdir" / "output").mkdir(parents=True)
+    (tmp_path / "workdir" / "data").write_text("data")
+    laptop.workdir = str(tmp_path / "workdir")
+    return LimitedUser(sim, laptop, sim.principal(environment["AZURE_CLIENT_ID"]))
+
+
+def test_the_role_is_enough_and_every_action_is_needed(
+    limited: LimitedUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = documented()
+    used = _used(limited, monkeypatch)
+    assert limited.sim.inventory() == []
+    needed = set().union(*used.values()) - OPTIONAL
+    given = {each.lower() for each in (*definition["Actions"], *definition["DataActions"])}
+    assert given >= OPTIONAL | REAL_SUBSCRIPTIONS_ONLY
+    assert given - OPTIONAL - REAL_SUBSCRIPTIONS_ONLY == needed
+    for action in sorted(needed):
+        verb = next(name for name in used if action in used[name])
+        _prepare(limited, definition, verb)
+        limited.allow(without(definition, action))
+        try:
+            limited.verbs()[verb]()
+        except (AuthError, Conflict, InvalidInput, Transient):
+            continue
+        if verb != "list":  # lists are not refused: they have less in them
+            pytest.fail(f"{verb} works without {action}")
+
+
+def _used(limited: LimitedUser, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """Do all verbs, and return the actions that each of them needed."""
+    used: dict[str, set[str]] = {}
+    now = ""
+    may, may_with_data = roles.Roles.may, roles.Roles.may_with_data
+
+    def note(principal: str, action: str) -> None:
+        if principal == limited.principal:
+            used.setdefault(now, set()).add(action.lower())
+
+    def noted(self: roles.Roles, principal: str, action: str, scope: str) -> bool:
+        note(principal, action)
+        return may(self, principal, action, scope)
+
+    def noted_with_data(self: roles.Roles, principal: str, asked: Asked, scope: str) -> bool:
+        note(principal, asked.action)
+        return may_with_data(self, principal, asked, scope)
+
+    monkeypatch.setattr(roles.Roles, "may", noted)
+    monkeypatch.setattr(roles.Roles, "may_with_data", noted_with_data)
+    for name, verb in limited.verbs().items():
+        now = name
+        verb()
+    return used
+
+
+def _prepare(limited: LimitedUser, definition: dict[str, Any], verb: str) -> None:
+    """A task for the verb to be done on; for a creation, none."""
+    limited.allow(definition)
+    if verb in ("create", "list"):
+        if limited.sim.inventory():
+            limited.laptop.delete()
+        return
+    limited.laptop.create()
+
+
+def test_with_given_identities_the_user_needs_no_right_to_assign_roles(
+    limited: LimitedUser,
+) -> None:
+    administrator = User(limited.sim.environment())
+    identity = administrator.make_identity(administrator.make_group())["id"]
+    before = limited.sim.inventory()
+    definition = documented()
+    definition["Actions"] = [
+        each for each in definition["Actions"] if "/roleAssignments/" not in each
+    ]
+    limited.allow(definition)
+    limited.laptop.create(permission_set=identity)
+    limited.laptop.stop()
+    limited.laptop.delete()
+    assert limited.sim.inventory() == before
+    administrator.close()
+
+
+def test_a_container_of_the_user_needs_a_few_more(limited: LimitedUser) -> None:
+    administrator = User(limited.sim.environment())
+    administrator.make_container(administrator.make_group())
+    before = limited.sim.inventory()
+    section = PAGE.read_text().split("- With `storage.container`", 1)[1].split("\n- ", 1)[0]
+    more = [each for each in re.findall("`([^`]+)`", section) if each.startswith("Microsoft.")]
+    definition = documented()
+    definition["Actions"] += [each for each in more if "/blobs/" not in each]
+    definition["DataActions"] += [each for each in more if "/blobs/" in each]
+    limited.allow(definition)
+    storage = Storage(container="box", container_opts={"account": "anaccount"})
+    limited.laptop.create(storage=storage)
+    assert any("blob anaccount/box/" in line for line in limited.sim.inventory())
+    limited.laptop.stop()
+    limited.laptop.delete()
+    assert limited.sim.inventory() == before
+    administrator.close()
+
+
+def test_the_role_is_sorted() -> None:
+    definition = documented()
+    for kind in ("Actions", "DataActions"):
+        assert definition[kind] == sorted(definition[kind])
