@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.regions import HOME_REGIONS, region
+from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
@@ -26,7 +25,6 @@ __all__ = ["Location", "Locations", "parse_container"]
 
 _ANYWHERE = "us-east-1"  # whose S3 knows all buckets
 _AT_ONCE = 8  # regions
-_MISSING_FOR = 2.0  # seconds
 _LONGEST = 256  # characters, as many as a tag takes
 _CONTAINER = re.compile(
     r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
@@ -60,37 +58,13 @@ def parse_container(text: str) -> tuple[str, str | None]:
     return found["bucket"], None if found["folder"] is None else "/".join(parts)
 
 
-class Locations:
+class Locations(Known[Location]):
     """Finds tasks, and remembers them for the length of a command."""
 
     def __init__(self, account: Account) -> None:
+        super().__init__()
         self._account = account
-        self._known: dict[TaskId, Location] = {}
-        self._missing: dict[TaskId, tuple[float, NotFound | None]] = {}
-        self._lock = threading.Lock()
         self._of_users: dict[str, str] = {}  # regions of the user's buckets
-
-    def of(self, id: TaskId, task: Task | None) -> Location:
-        """Where a task is or will be. Nowhere: raises NotFound."""
-        with self._lock:  # all resources of a task ask at once
-            if id not in self._known:
-                self._known[id] = self._planned(id, task) if task else self._looked_for(id)
-            return self._known[id]
-
-    def _looked_for(self, id: TaskId) -> Location:
-        """To look everywhere takes a while: what was just not found is not looked for again."""
-        since, error = self._missing.get(id, (0.0, None))
-        if error and time.monotonic() - since < _MISSING_FOR:
-            raise error
-        try:
-            return self._found(id)
-        except NotFound as missing:
-            self._missing[id] = (time.monotonic(), missing)
-            raise
-
-    def forget(self, id: TaskId) -> None:
-        """It is gone, or going."""
-        self._known.pop(id, None)
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -168,7 +142,7 @@ class Locations:
                 where = bucket["BucketRegion"]
                 found[TaskId.parse(bucket["Name"])] = Location(where, bucket["Name"], "", where)
         self._add_contained(found)
-        self._known.update(found)
+        self.remember(found)
         return found
 
     def _buckets(self) -> Iterator[Any]:
