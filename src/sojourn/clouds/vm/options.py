@@ -14,8 +14,16 @@ if TYPE_CHECKING:
 __all__ = ["ANYWHERE", "OPTIONS", "Network", "check_options", "network_of", "ssh_from"]
 
 OPTIONS = (
-    ("ssh_from", "networks that may connect to port 22, such as 203.0.113.0/24, or none"),
-    ("network", "the network of machines; with `,private`, without public addresses"),
+    (
+        "network",
+        "network of the machines, as the cloud's page has it; with `,private`, without public "
+        "addresses (default: the cloud's)",
+    ),
+    (
+        "ssh_from",
+        "networks that may connect to port 22, such as 203.0.113.0/24, separated by commas, or "
+        "none (default: anywhere)",
+    ),
 )
 ANYWHERE = ("0.0.0.0/0",)
 _NOBODY = "none"

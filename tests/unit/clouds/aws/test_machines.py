@@ -224,8 +224,8 @@ def test_mounts_and_options_are_refused(laptop: SimAWS) -> None:
         sojourn.create(task)
     assert [str(problem) for problem in caught.value.problems] == [
         "mounts: not supported by AWS",
-        "options.pod: unknown option; must be one of ssh_from, network",
-        "options.x: unknown option; must be one of ssh_from, network",
+        "options.pod: unknown option; must be one of network, ssh_from",
+        "options.x: unknown option; must be one of network, ssh_from",
     ]
     assert laptop.inventory() == []
 

@@ -48,7 +48,7 @@ def test_the_network_of_machines() -> None:
 @pytest.mark.parametrize(
     ("more", "field"),
     [
-        ({"options": {"pod": "x"}}, r"options\.pod: unknown option; must be one of ssh_from"),
+        ({"options": {"pod": "x"}}, r"options\.pod: unknown option; must be one of network"),
         ({"mounts": {"/data": "claim:x"}}, "mounts: not supported by AWS"),
     ],
 )
