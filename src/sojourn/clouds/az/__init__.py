@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.options import OPTIONS
 from sojourn.core.about import About
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ ABOUT = About(
         "AZURE_SUBSCRIPTION_ID",
     ),
     files=("~/.azure/azureProfile.json",),
+    options=OPTIONS,
 )
 
 

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import profile, tags
 from sojourn.clouds.az.locations import Locations
-from sojourn.clouds.az.machines import Offers
-from sojourn.core.errors import AuthError, InvalidInput, NotFound, Problem
+from sojourn.clouds.az.machines import Offers, user_of
+from sojourn.clouds.az.networks import check_network
+from sojourn.clouds.az.regions import region
+from sojourn.clouds.vm.options import check_options
+from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -35,20 +38,11 @@ def _check_limits(task: Task) -> None:
         raise InvalidInput("spot", f"must be 0 or at least {_LEAST_PRICE:f}, got {task.spot}")
 
 
-def _check_unsupported(task: Task) -> None:
-    """It has nothing to mount, and no options: none is ignored in silence."""
-    given = ["mounts"] if task.mounts else []
-    given += [f"options.{name}" for name in task.options]
-    problems = [Problem(path, "not supported by Azure") for path in given]
-    if problems:
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
-
-
 class AzureCloud:
     """Tasks in the user's subscription."""
 
     name = "az"
-    features = Features(interrupt=True, poll=2.0)
+    features = Features(interrupt=True, reach=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -57,10 +51,11 @@ class AzureCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         _check_limits(task)
-        _check_unsupported(task)
+        check_options(task, "Azure")
         tags.check(task)
         self._check_identities(task.permission_set)
         self._locations.check(task)
+        check_network(self._account, task, region(task.region))
         self._offers.check(task)
         return ()
 
@@ -110,7 +105,10 @@ class AzureCloud:
         return StoreData(self._deployed(id, None).store)
 
     def reach(self, id: TaskId, machine: str) -> Reach:
-        raise NotImplementedError  # see its features
+        from sojourn.clouds.vm.reach import SshReach
+
+        deployment = self._deployed(id, None)
+        return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

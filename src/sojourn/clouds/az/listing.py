@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.az.tags import MOST
 from sojourn.clouds.vm.listing import GroupView, status_of
 from sojourn.clouds.vm.on_machine import marks
+from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.status import INCOMPLETE
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ STOPPED = "sojourn:stopped"  # "yes": somebody stopped it, and nobody started it
 
 def can_mark(task: Task) -> bool:
     """Whether machines of a task can tell by tags: with an identity of ours, and not too many."""
-    room = min(marks.MOST, MOST - len(task.tags))
+    room = min(marks.MOST, MOST - len(user_tags(task)))
     return not task.permission_set and task.parallelism <= room
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import tags
 from sojourn.clouds.az.regions import region
+from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import InvalidInput, NotFound, Problem
 from sojourn.core.ids import TaskId
 
@@ -67,25 +67,13 @@ def account_name(subscription: str, id: TaskId) -> str:
     return f"tpi{digits}"
 
 
-class Locations:
+class Locations(Known[Location]):
     """Finds tasks, and remembers them for the length of a command."""
 
     def __init__(self, account: Account) -> None:
+        super().__init__()
         self._account = account
-        self._known: dict[TaskId, Location] = {}
-        self._lock = threading.Lock()
         self._of_users: dict[str, str] = {}  # ids of the user's storage accounts
-
-    def of(self, id: TaskId, task: Task | None) -> Location:
-        """Where a task is or will be. Nowhere: raises NotFound."""
-        with self._lock:  # all resources of a task ask at once
-            if id not in self._known:
-                self._known[id] = self._planned(id, task) if task else self._found(id)
-            return self._known[id]
-
-    def forget(self, id: TaskId) -> None:
-        """It is gone, or going."""
-        self._known.pop(id, None)
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -122,8 +110,7 @@ class Locations:
                 id = TaskId.parse(group["name"].lower())  # noqa: A001
                 if (group.get("tags") or {}).get(tags.ID) == str(id):
                     found[id] = self.told_by(id, group)
-        with self._lock:
-            self._known.update(found)
+        self.remember(found)
         return found
 
     # Containers of the user's

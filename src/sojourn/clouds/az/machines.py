@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.az.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Image", "ImageName", "Offer", "Offers", "Size", "parse_image"]
+__all__ = ["Image", "ImageName", "Offer", "Offers", "Size", "parse_image", "user_of"]
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,10 @@ _GENERIC = {
     "nvidia": ImageName("ubuntu", "microsoft-dsvm", "ubuntu-2204", "2204-gen2"),
 }
 _FORM = re.compile(
-    r"(?P<user>[^@]+)@(?P<publisher>[^:]+):(?P<offer>[^:]+):(?P<sku>[^:]+):(?P<version>[^:#]+)"
+    r"((?P<user>[^@]+)@)?(?P<publisher>[^:@]+):(?P<offer>[^:]+):(?P<sku>[^:]+):(?P<version>[^:#]+)"
     r"(:?#plan)?"
 )
+_USER = "ubuntu"
 _GENERATIONS = {"V1": "1", "V2": "2"}
 
 
@@ -97,12 +98,18 @@ def parse_image(text: str) -> ImageName:
     if not found:
         raise InvalidInput(
             "image",
-            f"must be {{user}}@{{publisher}}:{{offer}}:{{sku}}:{{version}} or one of "
+            f"must be {{user}}@{{publisher}}:{{offer}}:{{sku}}:{{version}}, where {{user}}@ is "
+            f"{_USER}@ by default, or one of "
             f"{', '.join(_GENERIC)}, got {text!r}",
         )
     return ImageName(
-        found["user"], found["publisher"], found["offer"], found["sku"], found["version"]
+        found["user"] or _USER, found["publisher"], found["offer"], found["sku"], found["version"]
     )
+
+
+def user_of(task: Task) -> str:
+    """Whom the image of a task lets in by SSH."""
+    return parse_image(task.image).user
 
 
 class Offers:

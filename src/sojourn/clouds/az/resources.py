@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.az import policy
 from sojourn.clouds.az.deployment import AzureResource
 from sojourn.clouds.az.errors import code_of
+from sojourn.clouds.az.networks import chosen_subnet
 from sojourn.clouds.vm import keys
+from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.waiting import PATIENCE, pause
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
 from sojourn.core.parallel import together
@@ -94,13 +96,21 @@ class Network(AzureResource):
 
     @property
     def subnet(self) -> str:
-        """The id of its only subnet."""
-        return f"{self.path}/subnets/machines"
+        """The id of the subnet of machines."""
+        return chosen_subnet(self._deployment.wanted) or f"{self.path}/subnets/machines"
+
+    @property
+    def firewall(self) -> str:
+        """The id of what lets SSH in."""
+        return self._deployment.path("Microsoft.Network/networkSecurityGroups")
 
     def create(self, ctx: Context) -> None:
-        firewall = self._deployment.path("Microsoft.Network/networkSecurityGroups")
-        self._follow(ctx, "PUT", firewall, self._placed({"securityRules": [_ssh()]}))
-        inside = {"addressPrefix": "10.0.0.0/16", "networkSecurityGroup": {"id": firewall}}
+        wanted = self._deployment.wanted
+        rules = [_ssh(networks)] if (networks := ssh_from(wanted)) else []
+        self._follow(ctx, "PUT", self.firewall, self._placed({"securityRules": rules}))
+        if chosen_subnet(wanted):
+            return
+        inside = {"addressPrefix": "10.0.0.0/16"}
         properties = {
             "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
             "subnets": [{"name": "machines", "properties": inside}],
@@ -108,13 +118,14 @@ class Network(AzureResource):
         self._follow(ctx, "PUT", self.path, self._placed(properties))
 
 
-def _ssh() -> dict[str, Any]:
+def _ssh(networks: tuple[str, ...]) -> dict[str, Any]:
+    anywhere = networks == ANYWHERE
     properties = {
         "priority": 100,
         "direction": "Inbound",
         "access": "Allow",
         "protocol": "Tcp",
-        "sourceAddressPrefix": "*",
+        **({"sourceAddressPrefix": "*"} if anywhere else {"sourceAddressPrefixes": [*networks]}),
         "sourcePortRange": "*",
         "destinationAddressPrefix": "*",
         "destinationPortRange": str(_SSH),

@@ -6,6 +6,7 @@ import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     if task.storage.container:
         ours[ACCOUNT] = task.storage.container_opts.get("account", "")
         ours[CONTAINER] = task.storage.container
-    return {**task.tags, **ours}
+    return {**user_tags(task), **ours}
 
 
 def check(task: Task) -> None:
@@ -46,10 +47,11 @@ def check(task: Task) -> None:
 
 
 def _problems(task: Task) -> Iterator[str]:
-    if len(task.tags) > MOST:
-        yield f"must be at most {MOST} on Azure, got {len(task.tags)}"
+    tags = user_tags(task)
+    if len(tags) > MOST:
+        yield f"must be at most {MOST} on Azure, got {len(tags)}"
     seen: set[str] = set()
-    for key, value in task.tags.items():
+    for key, value in tags.items():
         yield from _problems_of(key, value)
         if key.lower() in seen:
             yield f"duplicate tag {key!r}: Azure ignores case"

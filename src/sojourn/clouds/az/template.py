@@ -13,6 +13,7 @@ from sojourn.clouds.az.store_address import for_machines, https_url
 from sojourn.clouds.az.user_data import LONGEST, custom_data
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.machine_settings import machine_settings
+from sojourn.clouds.vm.options import network_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
 from sojourn.core.errors import InvalidInput
 
@@ -23,6 +24,7 @@ __all__ = ["SET", "SETTING", "content", "tags_path"]
 
 SET = "Microsoft.Compute/virtualMachineScaleSets"
 SETTING = "Microsoft.Insights/autoscaleSettings"
+_SPOT_NOTICE = 30.0  # seconds, of an eviction
 _NOTICE = "PT10M"  # to store the last of its work; a machine that is ready says so
 
 
@@ -111,14 +113,18 @@ def _disk(deployment: Deployment) -> dict[str, Any]:
 
 
 def _card(deployment: Deployment) -> dict[str, Any]:
-    address = {
-        "subnet": {"id": Network(deployment).subnet},
-        "publicIPAddressConfiguration": {"name": "public"},  # to reach the world by
-    }
+    network = Network(deployment)
+    address: dict[str, Any] = {"subnet": {"id": network.subnet}}
+    if not network_of(deployment.wanted).private:
+        address["publicIPAddressConfiguration"] = {"name": "public"}  # to reach the world by
     configuration = {"name": "first", "properties": address}
     return {
         "name": "card",
-        "properties": {"primary": True, "ipConfigurations": [configuration]},
+        "properties": {
+            "primary": True,
+            "ipConfigurations": [configuration],
+            "networkSecurityGroup": {"id": network.firewall},
+        },
     }
 
 
@@ -133,6 +139,7 @@ def _first_script(deployment: Deployment, identity: str) -> str:
             wanted.timeout,
             marks=listing.can_mark(wanted),
             page="docs/azure.md",
+            notice=_SPOT_NOTICE if wanted.spot >= 0 else 0.0,
         ),
         "boot": https_url(location, BOOT),
         "problems": https_url(location, PROBLEMS),
