@@ -99,13 +99,17 @@ class Locations:
         return Location(where, account, name, str(id) if folder is None else folder, contained=True)
 
     def _found(self, id: TaskId) -> Location:
+        return self.told_by(id, self.look(id))
+
+    def look(self, id: TaskId) -> Any:
+        """The group of a task as it is now. Not there: raises NotFound."""
         try:
             group = self._account.call(f"task {id}", "GET", f"resourceGroups/{id}")
         except NotFound as error:
             raise _missing(id) from error
         if (group.get("tags") or {}).get(tags.ID) != str(id):
             raise _missing(id)
-        return self.told_by(id, group)
+        return group
 
     def told_by(self, id: TaskId, group: Any) -> Location:
         """What the group of a task tells."""

@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from sojourn.clouds.az.watched import TRIES
 from sojourn.storage.store import StoreAddress
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ __all__ = ["address", "for_machines", "https_url"]
 
 def address(account: Account, location: Location, key: str = "") -> StoreAddress:
     """The store as seen from the laptop: with the user's login, or a key of the account."""
-    options: dict[str, Any] = {"account_name": location.account}
+    options: dict[str, Any] = {
+        "account_name": location.account,
+        "retry_config": {"max_retries": TRIES},
+    }
     if key:
         options["account_key"] = key
     else:
