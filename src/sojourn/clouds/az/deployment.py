@@ -89,8 +89,7 @@ class Deployment:
 
     def store(self) -> Store:
         """The task's store, with the user's own credentials."""
-        key = self.task.storage.container_opts.get("key", "") if self.task else ""
-        opened = open_store(store_address.address(self.account, self.location, key))
+        opened = open_store(store_address.address(self.account, self.location))
         return WatchedStore(opened, self._look)
 
     def _look(self) -> None:

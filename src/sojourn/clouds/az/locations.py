@@ -6,7 +6,7 @@ import hashlib
 import re
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import tags
@@ -33,7 +33,8 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 class Location:
     """The region of a task, and where its store is: a container, and a folder in it or all of it.
 
-    `contained`: the container is the user's.
+    `contained`: the container is the user's. `key`: of its account, if the user gave one; it is
+    kept in this process alone.
     """
 
     region: str
@@ -41,6 +42,7 @@ class Location:
     container: str
     folder: str = ""
     contained: bool = False
+    key: str = field(default="", compare=False, repr=False)
 
 
 def parse_container(text: str) -> tuple[str, str | None]:
@@ -90,7 +92,9 @@ class Locations:
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
         given = task.storage
-        return self._placed(id, where, given.container_opts.get("account", ""), given.container)
+        options = given.container_opts
+        placed = self._placed(id, where, options.get("account", ""), given.container)
+        return replace(placed, key=options.get("key", ""))
 
     def _placed(self, id: TaskId, where: str, account: str, container: str) -> Location:
         if not container:

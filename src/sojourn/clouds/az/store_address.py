@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["address", "for_machines", "https_url"]
 
 
-def address(account: Account, location: Location, key: str = "") -> StoreAddress:
+def address(account: Account, location: Location) -> StoreAddress:
     """The store as seen from the laptop: with the user's login, or a key of the account."""
     options: dict[str, Any] = {
         "account_name": location.account,
         "retry_config": {"max_retries": TRIES},
     }
-    if key:
-        options["account_key"] = key
+    if location.key:
+        options["account_key"] = location.key
     else:
         options["credential_provider"] = _Tokens(account)
     return StoreAddress(_url(location), options)
