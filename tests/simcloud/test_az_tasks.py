@@ -427,20 +427,21 @@ def test_a_machine_without_python_says_so_and_leaves_for_good(
     until(lambda: "no Python 3.10" in handle.status().reason, 60)
     until(lambda: {each.state for each in kit.account.instances()} == {"gone"}, 60)
     assert setting(kit, handle).least == 0
-    assert len(kit.account.instances()) == 2
+    assert len(kit.account.instances()) <= 3  # if both wrote the same number at the same moment
     assert handle.status().state is State.STOPPED
     handle.delete()
 
 
 def test_a_machine_that_switches_itself_off_is_replaced_while_somebody_looks(
-    kit: AzureKit, lab: Lab
+    kit: AzureKit, lab: Lab, tmp_path: Path
 ) -> None:
     handle = lab.create(RESUMING)
-    until(lambda: handle.status().ranks[0].attempt == 1)
+    lab.until_stored(handle, "checkpoint", tmp_path / "look")
     instance = machine_of(kit, handle)
     assert instance.machine
-    instance.machine.run("systemctl", "mask", "--runtime", "--now", "sojourn.service")
-    instance.machine.power_button()
+    dead = "rm -r /opt/sojourn/lib; systemctl kill -s KILL sojourn.service; systemctl poweroff"
+    instance.machine.run("sh", "-c", dead, check=False)
+    until(lambda: instance.state == "stopped", 30)
     until(lambda: handle.status().state is State.SUCCEEDED, 90)
     until(lambda: {each.state for each in kit.account.instances()} == {"gone"}, 60)
     handle.delete()

@@ -110,7 +110,15 @@ def signs(name: str) -> list[str]:
 
 
 def _missing(told: About) -> list[str]:
-    return [module for module in told.modules if find_spec(module) is None]
+    return [module for module in told.modules if not _is_installed(module)]
+
+
+def _is_installed(module: str) -> bool:
+    """Of a module in a package, the package may be missing as well."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _package(name: str) -> _Package:

@@ -76,17 +76,18 @@ def test_a_cloud_is_set_up_by_a_variable_or_a_file(
     assert "moon" not in clouds.not_set_up()
 
 
+@pytest.mark.parametrize("module", ["not_there", "not_there.inside"])
 def test_without_its_sdk_a_cloud_is_not_set_up_and_says_what_to_install(
-    moon: ModuleType, monkeypatch: pytest.MonkeyPatch
+    moon: ModuleType, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     monkeypatch.setenv("MOON_KEY", "secret")
     assert clouds.load("moon") == "made"  # type: ignore[comparison-overlap]
-    vars(moon)["ABOUT"] = About("The Moon", "moon", modules=("not_there",), files=("~/",))
+    vars(moon)["ABOUT"] = About("The Moon", "moon", modules=(module,), files=("~/",))
     assert clouds.signs("moon")
     assert not clouds.is_set_up("moon")
     with pytest.raises(MissingDependency) as raised:
         clouds.load("moon")
-    assert raised.value.message == "The Moon needs not_there, which is not installed"
+    assert raised.value.message == f"The Moon needs {module}, which is not installed"
     assert "sojourn[moon]" in raised.value.hint
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import store_address, tags
 from sojourn.clouds.az.user_data import ON_MACHINE
+from sojourn.clouds.az.watched import WatchedStore
 from sojourn.clouds.vm.agent_files import Luggage
 from sojourn.clouds.vm.resource import TaskResource
+from sojourn.core.errors import NotFound
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -87,8 +89,13 @@ class Deployment:
 
     def store(self) -> Store:
         """The task's store, with the user's own credentials."""
-        key = self.task.storage.container_opts.get("key", "") if self.task else ""
-        return open_store(store_address.address(self.account, self.location, key))
+        opened = open_store(store_address.address(self.account, self.location))
+        return WatchedStore(opened, self._look)
+
+    def _look(self) -> None:
+        """What is on its way out does not come back."""
+        if self.locations.look(self.id)["properties"]["provisioningState"] == "Deleting":
+            raise NotFound(f"Task {self.id} is being deleted")
 
 
 class AzureResource(TaskResource[Deployment]):

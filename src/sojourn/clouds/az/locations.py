@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import tags
@@ -33,7 +33,8 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 class Location:
     """The region of a task, and where its store is: a container, and a folder in it or all of it.
 
-    `contained`: the container is the user's.
+    `contained`: the container is the user's. `key`: of its account, if the user gave one; it is
+    kept in this process alone.
     """
 
     region: str
@@ -41,6 +42,7 @@ class Location:
     container: str
     folder: str = ""
     contained: bool = False
+    key: str = field(default="", compare=False, repr=False)
 
 
 def parse_container(text: str) -> tuple[str, str | None]:
@@ -78,7 +80,9 @@ class Locations(Known[Location]):
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
         given = task.storage
-        return self._placed(id, where, given.container_opts.get("account", ""), given.container)
+        options = given.container_opts
+        placed = self._placed(id, where, options.get("account", ""), given.container)
+        return replace(placed, key=options.get("key", ""))
 
     def _placed(self, id: TaskId, where: str, account: str, container: str) -> Location:
         if not container:
@@ -87,13 +91,17 @@ class Locations(Known[Location]):
         return Location(where, account, name, str(id) if folder is None else folder, contained=True)
 
     def _found(self, id: TaskId) -> Location:
+        return self.told_by(id, self.look(id))
+
+    def look(self, id: TaskId) -> Any:
+        """The group of a task as it is now. Not there: raises NotFound."""
         try:
             group = self._account.call(f"task {id}", "GET", f"resourceGroups/{id}")
         except NotFound as error:
             raise _missing(id) from error
         if (group.get("tags") or {}).get(tags.ID) != str(id):
             raise _missing(id)
-        return self.told_by(id, group)
+        return group
 
     def told_by(self, id: TaskId, group: Any) -> Location:
         """What the group of a task tells."""

@@ -123,17 +123,16 @@ class AzureScaler(AzureResource):
                 self._write(setting.View(now.ranks, 0, now.end, enabled=False))
             self._resize(0)
             return
-        ranks = now.ranks if now else machines
+        ranks = max(now.ranks if now else 0, machines)
+        least = min(now.least, machines) if now and now.enabled else 0
         until = datetime.now(timezone.utc) + _FIRST_WITHIN + self._time(ctx)
-        self._write(setting.View(max(ranks, machines), machines, until, enabled=True))
+        # No machine without a deadline. But the first ones we ask for, so that we learn at once
+        # if Azure refuses; afterwards it keeps them alive.
+        self._write(setting.View(ranks, least, until, enabled=True))
         self._allow(ctx, found)
-        try:
-            self._resize(machines)
-        except Transient:
-            raise
-        except SojournError:  # Azure will have none of it: it need not try again and again
-            self._write(setting.View(max(ranks, machines), 0, until, enabled=False))
-            raise
+        self._resize(machines)
+        armed = self._view()  # by now a machine may have put it off
+        self._write(setting.View(ranks, machines, armed.end if armed else until, enabled=True))
 
     def _time(self, ctx: Context) -> timedelta:
         """Until there is a first machine, the deadline is a week for one to come, and then the time

@@ -47,7 +47,11 @@ class ResourceGroup(AzureResource):
         return (group.get("tags") or {}).get(tags.ID) == self._name
 
     def create(self, ctx: Context) -> None:
-        """One that is on its way out is waited for; one that is not ours is left alone."""
+        self.make(ctx)
+
+    def make(self, ctx: Context) -> bool:
+        """Whether there was none. One that is on its way out is waited for; one that is not ours
+        is left alone."""
         patience = ctx.within(_GONE_WITHIN)
         while True:
             try:
@@ -58,13 +62,13 @@ class ResourceGroup(AzureResource):
                 body = {"location": self._deployment.location.region, "tags": self._deployment.tags}
                 try:
                     self._call("PUT", self.path, body)
-                    return
+                    return True
                 except Transient as error:
                     if code_of(error) != "ResourceGroupBeingDeleted":
                         raise
             elif group["properties"]["provisioningState"] != "Deleting":
                 self._check_same(group)
-                return
+                return False
             patience.sleep(1)
 
     def _check_same(self, group: dict[str, dict[str, str]]) -> None:
@@ -111,7 +115,16 @@ class OwnAccount(AzureResource):
         return self._group.read(ctx)
 
     def create(self, ctx: Context) -> None:
-        self._group.create(ctx)
+        made = self._group.make(ctx)
+        try:
+            self._make(ctx)
+        except Conflict:  # somebody has the name: then nobody looks for what we made
+            if made:
+                self._group.delete(ctx)
+            raise
+        self._until_open(ctx)
+
+    def _make(self, ctx: Context) -> None:
         container = self._deployment.container
         account = container.partition("/blobServices/")[0]
         properties = {
@@ -131,7 +144,6 @@ class OwnAccount(AzureResource):
                 if code_of(error) != "StorageAccountOperationInProgress":
                     raise
                 pause(patience, 1, error)
-        self._until_open(ctx)
 
     def _until_open(self, ctx: Context) -> None:
         """Wait until its name is known."""

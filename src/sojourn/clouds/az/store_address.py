@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from sojourn.clouds.az.watched import TRIES
 from sojourn.storage.store import StoreAddress
 
 if TYPE_CHECKING:
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["address", "for_machines", "https_url"]
 
 
-def address(account: Account, location: Location, key: str = "") -> StoreAddress:
+def address(account: Account, location: Location) -> StoreAddress:
     """The store as seen from the laptop: with the user's login, or a key of the account."""
-    options: dict[str, Any] = {"account_name": location.account}
-    if key:
-        options["account_key"] = key
+    options: dict[str, Any] = {
+        "account_name": location.account,
+        "retry_config": {"max_retries": TRIES},
+    }
+    if location.key:
+        options["account_key"] = location.key
     else:
         options["credential_provider"] = _Tokens(account)
     return StoreAddress(_url(location), options)
