@@ -114,6 +114,15 @@ class Road:
         return machine.connect(port)
 
 
+def write_config(home: Path, road: Road) -> Path:
+    """Have the `ssh` of who has this home take the road."""
+    file = home / ".ssh" / "config"
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(road.config())
+    return file
+
+
 def _user(client: socket.socket) -> int:
     """Whose process is at the other end."""
     given = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)

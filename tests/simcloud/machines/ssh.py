@@ -137,6 +137,7 @@ def add_logins(folder: Path, written: Path, logins: Sequence[Login]) -> None:
     accounts = _Accounts(base)
     rules = ""
     for login in logins:
+        assert login.user not in accounts.users, f"{login.user} is a user of the system"
         home = f"/home/{login.user}"
         number = accounts.free(range(_FIRST_PERSON, 60000))
         accounts.add(login.user, number, home, "/bin/bash")
