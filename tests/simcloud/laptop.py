@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from tests.simcloud.machines.running import RunningMachine
-from tests.simcloud.machines.ssh import HOST_KEY
+from tests.simcloud.machines.ssh import HOST_KEY, PORT
 from tests.support.waiting import patience, until
 
 
@@ -30,14 +31,15 @@ class Laptop:
         return self.key.with_suffix(".pub").read_text().strip()
 
     def trust(self, address: str, machine: RunningMachine) -> str:
-        """Wait until the machine has a key of its own, and know it by it from now on."""
+        """Wait until the machine lets clients in, and know it by its own key from now on."""
         until(lambda: machine.run("test", "-s", f"{HOST_KEY}.pub", check=False).returncode == 0)
+        until(lambda: _listens(machine))
         kind, key, *_ = machine.run("cat", f"{HOST_KEY}.pub").stdout.split()
-        self._known.write_text(f"{address} {kind} {key}\n")
+        self.known.write_text(f"{address} {kind} {key}\n")
         return key
 
     @property
-    def _known(self) -> Path:
+    def known(self) -> Path:
         return self._home / "known_hosts"
 
     def command(self, *arguments: str, key: Path | None = None) -> list[str]:
@@ -48,7 +50,7 @@ class Laptop:
             "IdentityAgent": "none",
             "IdentityFile": str(key or self.key),
             "StrictHostKeyChecking": "yes",
-            "UserKnownHostsFile": str(self._known),
+            "UserKnownHostsFile": str(self.known),
         }
         return [
             *("ssh", "-F", str(self._config)),
@@ -70,3 +72,9 @@ class Laptop:
         assert opened.stdout
         assert opened.stdout.readline()
         return opened
+
+
+def _listens(machine: RunningMachine) -> bool:
+    with suppress(OSError), machine.connect(PORT):
+        return True
+    return False
