@@ -213,12 +213,14 @@ def scale_set(
     spot: str = "",
     identity: str = "",
     size: str = "Standard_D2s_v5",
+    key: str = "",
     properties: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A scale set of the simplest kind; `spot` is the eviction policy."""
-    key = ed25519.Ed25519PrivateKey.generate().public_key()
-    public = key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-    where = {"path": "/home/someone/.ssh/authorized_keys", "keyData": public}
+    """A scale set of the simplest kind; `spot` is the eviction policy, `key` who may log in."""
+    if not key:
+        public = ed25519.Ed25519PrivateKey.generate().public_key()
+        key = public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    where = {"path": "/home/someone/.ssh/authorized_keys", "keyData": key}
     card = {
         "primary": True,
         "ipConfigurations": [

@@ -15,6 +15,8 @@ import pytest
 from sojourn import Handle
 from sojourn.clouds.vm import machine_settings
 from tests.simcloud.machines import python
+from tests.simcloud.machines.road import Road, write_config
+from tests.simcloud.machines.running import RunningMachine
 
 _WHEELS = Path(sys.prefix) / "wheels"  # `make` puts them there
 
@@ -44,6 +46,8 @@ class VmKit:
         # Wheels are fetched when the tests are set up: tests talk to nobody.
         (root / "cache" / "sojourn").mkdir(parents=True)
         (root / "cache" / "sojourn" / "wheels").symlink_to(_WHEELS)
+        # The only way of the laptop to machines, as the internet is to real ones
+        write_config(root, opened.enter_context(Road(self._at)))
 
     def environment(self) -> dict[str, str]:
         return {
@@ -84,6 +88,14 @@ class VmKit:
 
     def inside(self) -> tuple[str, str]:
         return "PYTHONPATH=/opt/sojourn/lib python3", "/opt/sojourn/settings.json"
+
+    def _at(self, address: str) -> RunningMachine | None:
+        """The machine that has this public address now."""
+        for instance in self._simulated.instances():
+            machine: RunningMachine | None = instance.machine
+            if machine and machine.alive and instance.public_address == address:
+                return machine
+        return None
 
     def close(self) -> None:
         self._patched.undo()

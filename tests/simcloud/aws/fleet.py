@@ -19,7 +19,7 @@ from tests.simcloud.common.clock import Clock
 from tests.simcloud.common.life import Life, Lives, Phase
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.running import RunningMachine
-from tests.simcloud.machines.spec import End, Endpoint, MachineSpec
+from tests.simcloud.machines.spec import End, Endpoint, Login, MachineSpec
 
 _STATES = {
     Phase.PENDING: ("pending", 0),
@@ -40,11 +40,14 @@ Endpoints = Callable[["Instance"], tuple[Endpoint, ...]]
 class Instance:
     """An instance and the machine that it has while it runs."""
 
-    def __init__(self, region: str, record: Any, group: str, role: str) -> None:
+    def __init__(
+        self, region: str, record: Any, group: str, role: str, logins: tuple[Login, ...] = ()
+    ) -> None:
         self.region = region
         self.record = record  # moto's
         self.group = group
         self.role = role
+        self.logins = logins
         self.spot = record.lifecycle == "spot"
         self.life: Life | None = None  # once it is launched
         self.endpoints: tuple[Endpoint, ...] = ()
@@ -78,6 +81,11 @@ class Instance:
         return self.life.machine if self.life else None
 
     @property
+    def public_address(self) -> str:
+        """Empty: it has none."""
+        return str(self.record.public_ip or "")
+
+    @property
     def user_data(self) -> bytes:
         return base64.b64decode(str(self.record.user_data or ""))
 
@@ -86,7 +94,12 @@ class Instance:
     def spec(self, on_end: Callable[[RunningMachine], None]) -> MachineSpec:
         hostname = str(self.record.private_dns_name).partition(".")[0]
         return MachineSpec(
-            self.id, self.user_data, self.endpoints, hostname=hostname, on_end=on_end
+            self.id,
+            self.user_data,
+            self.endpoints,
+            hostname=hostname,
+            logins=self.logins,
+            on_end=on_end,
         )
 
     def afterwards(self, end: End | None) -> tuple[Phase, tuple[str, str] | None]:

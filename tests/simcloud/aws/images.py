@@ -14,6 +14,7 @@ from unittest import mock
 from moto.ec2.models.amis import Ami, AmiBackend
 
 CANONICAL = "099720109477"
+USER = "ubuntu"  # who logs in to machines of them
 AMAZON = "898082745236"  # who publishes the images for deep learning
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}

@@ -12,10 +12,11 @@ from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 
-from tests.simcloud.aws import backends
+from tests.simcloud.aws import backends, images
 from tests.simcloud.aws.fleet import Instance
 from tests.simcloud.aws.market import LaunchRefusedError, Market, Refusal, Wanted
 from tests.simcloud.common.clock import Clock
+from tests.simcloud.machines.spec import Login
 
 USER_DATA_LIMIT = 16384
 
@@ -155,7 +156,13 @@ def launch(
             iam_instance_profile_arn=profile.get("Arn"),
         )
     group = tags.get("aws:autoscaling:groupName", "")
-    return Instance(region, record, group, profiles.role(profile))
+    return Instance(region, record, group, profiles.role(profile), _logins(backend, data))
+
+
+def _logins(backend: Any, data: Mapping[str, Any]) -> tuple[Login, ...]:
+    """The user of the image, who exists without a key as well. All images here are of Ubuntu."""
+    name = data.get("KeyName")
+    return (Login(images.USER, (backend.key_pairs[name].public_key,) if name else ()),)
 
 
 def _wanted(data: Mapping[str, Any], zone: str, zones: list[str]) -> Wanted:

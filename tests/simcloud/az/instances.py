@@ -7,6 +7,7 @@ about itself, see `metadata`.
 from __future__ import annotations
 
 import base64
+import itertools
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simcloud.az.wire import ArmError
 from tests.simcloud.common.life import Life, Lives, Phase
 from tests.simcloud.machines.running import RunningMachine
-from tests.simcloud.machines.spec import End, Endpoint, MachineSpec
+from tests.simcloud.machines.spec import End, Endpoint, Login, MachineSpec
 
 if TYPE_CHECKING:
     from tests.simcloud.az.scalesets import ScaleSet
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DEALLOCATED = "deallocated"  # why one is stopped: Azure took it, or the machine stopped itself
 STOPPED = "stopped"
+_addresses = itertools.count()
 
 
 @dataclass
@@ -54,6 +56,8 @@ class Instance:
         self.endpoints: tuple[Endpoint, ...] = ()
         self.hosts: dict[str, str] = {}
         self.certificates = b""
+        # One that is nobody's: from the range for documents
+        self._public = f"203.0.113.{next(_addresses) % 250 + 1}"
         self.life = Life(lives, self)
 
     @property
@@ -82,6 +86,13 @@ class Instance:
     @property
     def machine(self) -> RunningMachine | None:
         return self.life.machine
+
+    @property
+    def public_address(self) -> str:
+        """Empty: it has none."""
+        card = self.profile["networkProfile"]["networkInterfaceConfigurations"][0]
+        first = card["properties"]["ipConfigurations"][0]["properties"]
+        return self._public if first.get("publicIPAddressConfiguration") else ""
 
     @property
     def custom_data(self) -> bytes:
@@ -114,8 +125,15 @@ class Instance:
             hosts=self.hosts,
             certificates=self.certificates,
             hostname=self.hostname.lower(),
+            logins=self._logins(),
             on_end=on_end,
         )
+
+    def _logins(self) -> tuple[Login, ...]:
+        given = self.profile["osProfile"]
+        ssh = (given.get("linuxConfiguration") or {}).get("ssh") or {}
+        keys = tuple(str(key["keyData"]) for key in ssh.get("publicKeys") or [])
+        return (Login(str(given["adminUsername"]), keys),)
 
     def afterwards(self, end: End | None) -> tuple[Phase, Any]:
         """Who powers itself off stays, and costs; whose computer breaks down is started again."""

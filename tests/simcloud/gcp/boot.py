@@ -1,10 +1,15 @@
 """What an image of Google's does when it boots: it fetches the startup script and runs it.
 
 On Google Cloud this happens at every boot. The script runs as root, and what it prints goes to the
-serial port, with a prefix. The shutdown script runs when the machine shuts down in order.
+serial port, with a prefix. The shutdown script runs when the machine shuts down in order. Before
+all this, the guest agent makes the users whose keys are in the metadata.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.simcloud.machines.spec import Login
 
 ADDRESS = "169.254.169.254"
 PORT = 80
@@ -28,3 +33,16 @@ chmod 700 "$folder/startup-script"
 (cd / && "$folder/startup-script") 2>&1 | sed -u 's/^/startup-script: /'
 echo "google_metadata_script_runner: startup-script exit status ${PIPESTATUS[0]}"
 """
+
+
+def logins(attribute: Callable[[str], str | None]) -> tuple[Login, ...]:
+    """The users of an instance with these attributes. The project has no keys here, so there is
+    nothing that block-project-ssh-keys could keep out."""
+    if (attribute("enable-oslogin") or "").upper() == "TRUE":
+        return ()  # who may log in is a matter of roles then
+    keys: dict[str, list[str]] = {}
+    for line in (attribute("ssh-keys") or "").splitlines():
+        user, colon, key = line.strip().partition(":")
+        if user and colon and key.strip():
+            keys.setdefault(user, []).append(key.strip())
+    return tuple(Login(user, tuple(each)) for user, each in keys.items())

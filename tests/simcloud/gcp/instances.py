@@ -80,6 +80,14 @@ class Instance:
         return self.life.machine if self.life else None
 
     @property
+    def public_address(self) -> str:
+        """Empty: it has none."""
+        for interface in self.record["networkInterfaces"]:
+            for access in interface.get("accessConfigs", []):
+                return str(access["natIP"])
+        return ""
+
+    @property
     def email(self) -> str:
         accounts = self.record.get("serviceAccounts", [])
         return str(accounts[0]["email"]) if accounts else ""
@@ -105,6 +113,7 @@ class Instance:
             self.endpoints,
             hosts={"metadata.google.internal": boot.ADDRESS, "metadata": boot.ADDRESS},
             hostname=self.name,
+            logins=boot.logins(self.attribute),
             every_boot=True,
             on_end=on_end,
         )

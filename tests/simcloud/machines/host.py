@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.simcloud.machines import cgroups, checks, image, kernel, leftovers, python
+from tests.simcloud.machines import cgroups, checks, image, kernel, leftovers, python, ssh
 from tests.simcloud.machines.plan import BOOT_ID, CONSOLE, ROOT, WORK, WRITTEN, Plan, hear
 from tests.simcloud.machines.running import Launched, RunningMachine
 from tests.simcloud.machines.spec import MachineError, MachineSpec
@@ -56,6 +56,7 @@ class Host:
             # Fast, and good for overlays whatever the folder above is on
             kernel.mount("tmpfs", str(self._folder), "tmpfs", 0, "mode=700")
             image.build(self._folder / "image", interpreter)
+            ssh.install(self._folder / "image")
         except BaseException:
             leftovers.remove_folder(self._folder)
             raise
@@ -64,6 +65,11 @@ class Host:
     def unavailable() -> str | None:
         """Why machines cannot run here and what to do about it, or None."""
         return checks.unavailable()
+
+    @staticmethod
+    def ssh_unavailable() -> str | None:
+        """Why nobody can log in to machines here and what to do about it, or None."""
+        return checks.unavailable() or ssh.unavailable()
 
     def __enter__(self) -> Host:
         return self
@@ -123,6 +129,7 @@ class Host:
             address = f"10.83.{number // 250}.{number % 250 + 1}"
             folder = self._folder / str(number)
             _lay_out(folder, spec, address)
+            ssh.add_logins(self._folder / "image", folder / WRITTEN / "root", spec.logins)
         with ExitStack() as undo:
             cgroup = cgroups.create(f"{self.name}.{number}")
             undo.callback(cgroups.remove, cgroup)

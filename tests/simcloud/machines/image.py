@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.simcloud.machines import python, units
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 _FOLDERS = {
     "boot": 0o755,
@@ -47,7 +48,6 @@ _FROM_ETC = (
 _OF_LOCAL = ("bin", "etc", "games", "include", "lib", "sbin", "share", "src")
 _FIRST_PERSON = 1000
 _NOBODY = 65534
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def build(folder: Path, interpreter: python.Interpreter) -> None:
@@ -103,7 +103,7 @@ def _build_root(tree: Path) -> None:
     put(
         tree, "etc/nsswitch.conf", b"passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
     )
-    put(tree, "etc/environment", f'PATH="{_PATH}"\n'.encode())
+    put(tree, "etc/environment", f'PATH="{PATH}"\n'.encode())
     put(tree, "etc/resolv.conf", b"")
     put(tree, "etc/fstab", b"")
     make_link(tree, "etc/mtab", "../proc/self/mounts")

@@ -1,8 +1,8 @@
 """The calls of Linux that the standard library of Python 3.10 does not have.
 
 What they are used for does not belong here. They concern the whole calling thread or process, so
-they are for processes of our own, not for the one that runs the tests; `mount` and `unmount` on a
-folder of ours are the exception.
+they are for processes of our own, not for the one that runs the tests. The exceptions are `mount`
+and `unmount` on a folder of ours, and `set_namespace` in a thread that ends then.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def unshare(flags: int) -> None:
     _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def set_namespace(pidfd: int, kind: int) -> None:
+    """Move this thread into the namespaces of a process; fails if the process has ended."""
+    _check(_libc.setns(ctypes.c_int(pidfd), ctypes.c_int(kind)), "setns")
 
 
 def mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:

@@ -5,6 +5,7 @@ How it is made does not belong here, see `host` and `launcher`.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import selectors
@@ -13,11 +14,12 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.simcloud.machines import cgroups
+from tests.simcloud.machines import cgroups, kernel
 from tests.simcloud.machines.plan import CONSOLE, DENIED, POWER_BUTTON, WRITTEN, hear
 from tests.simcloud.machines.spec import End, MachineError, MachineSpec, Process, Serve
 
@@ -33,6 +35,7 @@ _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
 _GONE_WITHIN = 30.0
+_CONNECTED_WITHIN = 10.0
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,15 @@ class RunningMachine:
             said = f"{done.stdout}{done.stderr}".strip()
             raise MachineError(f"{command} ended with {done.returncode} in {self.id}: {said}")
         return done
+
+    def connect(self, port: int) -> socket.socket:
+        """A connection to this port, as from outside: to what does not listen on loopback only."""
+        with self._lock:
+            if self.end is not None:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "the machine has ended")
+            pidfd = os.dup(self._launched.pidfd)
+        with ThreadPoolExecutor(1) as apart:  # its thread stays in the network, and ends
+            return apart.submit(_connect, pidfd, self.address, port).result()
 
     def processes(self) -> list[Process]:
         """All of its processes. One that is just ending has no arguments and no environment."""
@@ -211,6 +223,18 @@ class RunningMachine:
             with self._lock:
                 del self._clients[client]
                 client.close()
+
+
+def _connect(pidfd: int, address: str, port: int) -> socket.socket:
+    try:
+        kernel.set_namespace(pidfd, kernel.CLONE_NEWNET)
+    except ProcessLookupError as error:  # it is just ending
+        raise ConnectionRefusedError(errno.ECONNREFUSED, str(error)) from None
+    finally:
+        os.close(pidfd)
+    connection = socket.create_connection((address, port), _CONNECTED_WITHIN)
+    connection.settimeout(None)
+    return connection
 
 
 def _pid_namespace(pid: int) -> int:

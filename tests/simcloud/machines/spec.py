@@ -39,6 +39,14 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Login:
+    """A user of the machine who may do everything by sudo, and the public keys that open it."""
+
+    user: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class MachineSpec:
     """A machine to boot."""
 
@@ -48,6 +56,7 @@ class MachineSpec:
     hosts: Mapping[str, str] = field(default_factory=dict)  # lines of /etc/hosts: name to address
     certificates: bytes = b""  # authorities to trust beside the usual ones, PEM
     hostname: str = ""  # the id, unless said
+    logins: tuple[Login, ...] = ()  # made before user-data runs
     every_boot: bool = False  # user-data runs again when the machine is restarted
     on_end: Callable[[RunningMachine], None] | None = None
     """Called once, in a thread of the machine, when nothing of it runs any more. It may boot other
