@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["InstanceTemplate"]
 
 
+_GRACE = 15.0  # seconds for the script: of Google's 30, the rest is for its work to be stored
+
+
 class InstanceTemplate(TaskResource[Deployment]):
     """How a machine of this task is made."""
 
@@ -142,6 +145,7 @@ class InstanceTemplate(TaskResource[Deployment]):
                 marks=listing.can_mark(wanted),
                 page="docs/gcp.md",
             ),
+            "grace": _GRACE,
             "zone": location.zone,
             "boot": url_in(account, location, BOOT),
             "problems": url_in(account, location, PROBLEMS),
