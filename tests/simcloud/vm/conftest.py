@@ -27,4 +27,5 @@ def side(
 
 @pytest.fixture
 def kit(side: Side) -> VmKit:
-    return side.kit
+    made: VmKit = side.kit
+    return made

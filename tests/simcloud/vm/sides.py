@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from sojourn import Handle
-from tests.contract.clouds.vm_kit import VmKit
 from tests.simcloud.machines.running import RunningMachine
 from tests.support.waiting import until
 
@@ -14,7 +13,7 @@ from tests.support.waiting import until
 class Side(Protocol):
     """One cloud, with its kit and its account."""
 
-    kit: VmKit
+    kit: Any  # a VmKit
     account: Any
     notice: str  # what a machine says of a notice
     warning: str  # what it says of one that ends nothing
