@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import obstore
+from obstore.exceptions import PermissionDeniedError
 
 from sojourn.clouds.gcp.resources import address_of
 from tests.contract.clouds.gcp_kit import GcpKit
@@ -20,7 +21,7 @@ _FORBIDDEN = (403, "forbidden")
 
 
 class GcpSide:
-    notice = "notice: preempted"
+    notice = "Powering off"  # the notice is a shutdown
     warning = "will stop this machine for maintenance"
     fetched = "storage:objects.get"
     listed = "storage:objects.list"
@@ -91,13 +92,15 @@ class GcpSide:
         theirs = machine.run("curl", "-sf", "-H", "Metadata-Flavor: Google", TOKEN).stdout
         role = User(self.kit.environment())
         role._token = json.loads(theirs)["access_token"]
-        _check_store(role, name)
-        _check_project(role, name)
-        _check_groups(role, name)
-        role.close()
-        user.delete(f"zones/{ZONE}/instanceGroupManagers/{OTHER}")
-        user.remove_bucket(OTHER)
-        user.close()
+        try:
+            _check_store(role, name)
+            _check_project(role, name)
+            _check_groups(role, name)
+        finally:
+            role.close()
+            user.delete(f"zones/{ZONE}/instanceGroupManagers/{OTHER}")
+            user.remove_bucket(OTHER)
+            user.close()
 
     def _as_user(self, do: Any) -> None:
         user = User(self.kit.environment())
@@ -132,7 +135,7 @@ def _check_store(role: User, name: str) -> None:
 def _unreadable(bucket: Any, path: str) -> None:
     try:
         obstore.get(bucket, path)
-    except PermissionError:
+    except PermissionDeniedError:
         return
     raise AssertionError(f"{path} can be read")
 
@@ -141,7 +144,7 @@ def _unwritable(bucket: Any, *paths: str) -> None:
     for path in paths:
         try:
             obstore.put(bucket, path, b"", use_multipart=False)
-        except PermissionError:
+        except PermissionDeniedError:
             continue
         raise AssertionError(f"{path} can be written")
 
