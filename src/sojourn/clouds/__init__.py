@@ -110,7 +110,14 @@ def signs(name: str) -> list[str]:
 
 
 def _missing(told: About) -> list[str]:
-    return [module for module in told.modules if find_spec(module) is None]
+    return [module for module in told.modules if not _is_there(module)]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even what it is in
+        return False
 
 
 def _package(name: str) -> _Package:
