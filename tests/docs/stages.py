@@ -27,6 +27,9 @@ NOT_RUN = {
     ("README.md: Try it", 2): "a log of `make demo`, which is run before each change",
     ("README.md: How recovery works", 1): "a diagram",
     ("docs/aws.md: Set-up", 2): "numbers of an account; tests/unit/cli/test_aws_setup.py",
+    ("docs/gcp.md: Permissions", 2): "lines of gcloud; tests/unit/clouds/gcp creates the role",
+    ("docs/gcp.md: Set-up", 2): "a line of gcloud",
+    ("docs/gcp.md: Set-up", 3): "numbers of a project; tests/unit/clouds/gcp has the words",
     ("docs/reference.md: States", 1): "a diagram",
     (_TRAVELS, 1): "needs an upload of 1.2 GiB; tests/unit/cli/test_dry_run.py has the words",
     (_TRAVELS, 4): "an ignore file; tests/unit/engine/test_gitignore.py reads many",
@@ -41,15 +44,17 @@ LINES_NOT_RUN = {
 }
 # Machines of the simulated account have the Python of this computer, whatever their image has.
 _IMAGE = "ubuntu@099720109477:x86_64:*ubuntu-noble-24.04-amd64-server-*"
+_FAMILY = "ubuntu@ubuntu-os-cloud/ubuntu-2404-lts-amd64"
 # Parts of lines that a reader puts something else for.
 INSTEAD = {
     r"--cloud aws\b": f"--cloud aws --image '{_IMAGE}'",
+    r"--cloud gcp\b": f"--cloud gcp --image {_FAMILY}",
     r"git clone \S*<\S.*> ": "cp -R {clone} ",
     r"# .*$": "",
 }
 # Exit codes other than 0, by the beginning of the line.
 CODES = {"sojourn run --timeout 1 ": 124}
-# Sections that take more than a few seconds, besides those on AWS, whose machines boot.
+# Sections that take more than a few seconds, besides those on clouds whose machines boot.
 SLOW = {
     "README.md: Install",
     "README.md: With Terraform",
@@ -178,6 +183,8 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "README.md: Where things are stored": _ended,
     "docs/aws.md: A first run": _clone_with_files,
     "docs/aws.md: Set-up": Reader.in_a_clone,
+    "docs/gcp.md: A first run": _clone_with_files,
+    "docs/gcp.md: Set-up": Reader.in_a_clone,
     "docs/guide.md: A script that resumes": _resumes,
     "docs/guide.md: Checkpoints, and what a snapshot guarantees": _checkpoints,
     "docs/guide.md: Cleaning up": _ended,

@@ -9,11 +9,11 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.contract.clouds import aws_kit
 from tests.contract.clouds.kit import in_use
 from tests.docs import stages
 from tests.docs.blocks import ROOT, Block, Section, Typed, sections
@@ -21,11 +21,12 @@ from tests.docs.reader import Reader, Said
 from tests.terraform.project import program
 
 _DOCUMENTS = (
-    *("README.md", "docs/guide.md", "docs/aws.md"),
+    *("README.md", "docs/guide.md", "docs/aws.md", "docs/gcp.md"),
     *("docs/terraform.md", "docs/reference.md"),
 )
 _SECTIONS = [section for document in _DOCUMENTS for section in sections(document)]
-_ON_AWS = re.compile(r"--cloud aws")
+_WITH_ACCOUNT = re.compile(r"--cloud (aws|gcp)\b")
+_THEIRS = ("AWS_", "CLOUDSDK_", "GOOGLE_", "NO_GCE_CHECK", "SOJOURN_GCP_", "XDG_CACHE_HOME")
 _PASSING = re.compile(r"Task (queued|provisioning|running|recovering)\b")  # may be missed
 
 
@@ -34,12 +35,14 @@ def _lines(section: Section) -> list[str]:
     return [typed.line for block in consoles for typed in block.typed()]
 
 
-def _needs_aws(section: Section) -> bool:
-    return any(map(_ON_AWS.search, _lines(section)))
+def _cloud(section: Section) -> str:
+    """The cloud whose account a section needs; empty: none."""
+    found = [match[1] for line in _lines(section) for match in _WITH_ACCOUNT.finditer(line)]
+    return found[0] if found else ""
 
 
 def _parameter(section: Section) -> object:
-    slow = _needs_aws(section) or section.name in stages.SLOW
+    slow = _cloud(section) or section.name in stages.SLOW
     return pytest.param(section, id=section.name, marks=[pytest.mark.slow] if slow else [])
 
 
@@ -59,13 +62,14 @@ def account(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
-    """A simulated account of AWS, for sections that have to do with one."""
-    if not _needs_aws(request.getfixturevalue("section")):
+    """A simulated account, for sections that have to do with one."""
+    cloud = _cloud(request.getfixturevalue("section"))
+    if not cloud:
         yield
         return
-    with in_use(aws_kit.make(tmp_path_factory), monkeypatch) as kit:
-        wanted = ("AWS_", "XDG_CACHE_HOME")
-        reader.environment |= {k: v for k, v in kit.environment().items() if k.startswith(wanted)}
+    kit = import_module(f"tests.contract.clouds.{cloud}_kit").make(tmp_path_factory)
+    with in_use(kit, monkeypatch):
+        reader.environment |= {k: v for k, v in kit.environment().items() if k.startswith(_THEIRS)}
         yield
 
 

@@ -7,6 +7,7 @@ What callers can do about accounts does not belong here, see `iam`; nor what the
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import secrets
 from collections.abc import Mapping
@@ -92,7 +93,7 @@ class Accounts:
 
     def make_key(self, account: Account, token_uri: str) -> dict[str, str]:
         """A new key, as the file that its holder gets."""
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        key = _rsa(account.email)
         key_id = secrets.token_hex(20)
         account.keys[key_id] = key.public_key()
         pem = key.private_bytes(
@@ -159,6 +160,12 @@ class Accounts:
                 "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable "
                 "timeframe. Check your iat and exp values in the JWT claim."
             )
+
+
+@functools.cache
+def _rsa(email: str) -> rsa.RSAPrivateKey:
+    """It takes a while, and every project has an administrator. Key IDs are always new."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def unauthenticated(given: bool) -> GCPError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.vm.options import OPTIONS
+from sojourn.clouds.vm import OPTIONS
 from sojourn.core.about import About
 
 if TYPE_CHECKING:

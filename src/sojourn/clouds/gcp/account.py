@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from sojourn.clouds.gcp.credentials import log_in
 from sojourn.clouds.gcp.errors import may_pass, of_operation, translated
 from sojourn.clouds.vm.rest import Rest
+from sojourn.core.errors import SojournError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Account"]
 
+_ENDPOINT = "SOJOURN_GCP_ENDPOINT"
 _COMPUTE = "compute/v1/"
 _FIRST_LOOK = 0.1  # seconds, and then longer and longer
 _LOOK_EVERY = 2.0
@@ -49,7 +51,11 @@ class Account:
     def url(self, service: str, path: str = "") -> str:
         """Of a service, such as `storage`; another endpoint has the host as the first of a path."""
         host = f"{service}.googleapis.com"
-        other = os.environ.get("SOJOURN_GCP_ENDPOINT", "").rstrip("/")
+        other = os.environ.get(_ENDPOINT, "").rstrip("/")
+        if other and not other.startswith(("http://", "https://")):
+            raise SojournError(
+                f"Invalid endpoint: {other}", hint=f"Check {_ENDPOINT}; it must be a URL."
+            )
         return f"{other}/{host}/{path}" if other else f"https://{host}/{path}"
 
     def call(

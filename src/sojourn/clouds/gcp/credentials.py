@@ -177,12 +177,19 @@ class _Transport:
         import httpx
         from google.auth import exceptions
 
+        from sojourn.clouds.vm.rest import trusted
+
         if url.startswith(_PROJECTS_API):
             return _Answer(404, {}, b"{}")
         for pause in (*_PAUSES, None):
             try:
                 answer = httpx.request(
-                    method, url, content=body, headers=headers, timeout=timeout or 30.0
+                    method,
+                    url,
+                    content=body,
+                    headers=headers,
+                    timeout=timeout or 30.0,
+                    verify=trusted(),
                 )
                 break
             except httpx.TransportError as error:

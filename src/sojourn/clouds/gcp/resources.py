@@ -12,7 +12,7 @@ from sojourn.clouds.gcp.deployment import Deployment, is_contained
 from sojourn.clouds.gcp.locations import note_of
 from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.resource import TaskResource
-from sojourn.core.errors import Conflict, NotFound
+from sojourn.core.errors import AuthError, Conflict, NotFound
 from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
@@ -74,15 +74,24 @@ class ServiceAccount(TaskResource[Deployment]):
 
     def remove(self, ctx: Context) -> None:
         """The bindings first: Google keeps those of accounts that are deleted."""
+        try:
+            self._unbind(ctx)
+        except AuthError:
+            # Who gives tasks another account need not be able to change policies.
+            if self.read(ctx):
+                raise
+            return
+        try:
+            self._call("DELETE", self._path)
+        except NotFound:
+            return
+
+    def _unbind(self, ctx: Context) -> None:
         drop = partial(policy.without, email=self._email)
         self._bind_project(ctx, drop)
         if is_contained(self._deployment):  # else they go with the bucket
             with suppress(NotFound):
                 self._bind_bucket(ctx, drop)
-        try:
-            self._call("DELETE", self._path)
-        except NotFound:
-            return
 
     def _bind_project(self, ctx: Context, change: Callable[[_Policy], _Policy | None]) -> None:
         path = f"v1/projects/{self._project}"

@@ -26,6 +26,9 @@ _TEMPLATES = "global/instanceTemplates"
 _NOTICE = 30.0  # seconds, of a preemption
 
 
+_GRACE = 15.0  # seconds for the script: of Google's 30, the rest is for its work to be stored
+
+
 class InstanceTemplate(TaskResource[Deployment]):
     """How a machine of this task is made."""
 
@@ -141,6 +144,7 @@ class InstanceTemplate(TaskResource[Deployment]):
                 page="docs/gcp.md",
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
+            "grace": _GRACE,
             "zone": location.zone,
             "boot": url_in(account, location, BOOT),
             "problems": url_in(account, location, PROBLEMS),

@@ -6,25 +6,14 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm import OPTIONS
 from sojourn.core.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["ANYWHERE", "OPTIONS", "Network", "check_options", "network_of", "ssh_from"]
+__all__ = ["ANYWHERE", "Network", "check_options", "network_of", "ssh_from"]
 
-OPTIONS = (
-    (
-        "network",
-        "network of the machines, as the cloud's page has it; with `,private`, without public "
-        "addresses (default: the cloud's)",
-    ),
-    (
-        "ssh_from",
-        "networks that may connect to port 22, such as 203.0.113.0/24, separated by commas, or "
-        "none (default: anywhere)",
-    ),
-)
 ANYWHERE = ("0.0.0.0/0",)
 _NOBODY = "none"
 _PRIVATE = "private"

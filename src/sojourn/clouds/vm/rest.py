@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import random
 import time
 import weakref
@@ -11,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Mapping
 
-__all__ = ["Answer", "Refused", "Rest", "Unreachable", "may_pass"]
+__all__ = ["Answer", "Refused", "Rest", "Unreachable", "may_pass", "trusted"]
 
 _CONNECT_WITHIN = 10.0  # seconds
 _ANSWER_WITHIN = 60.0
@@ -46,6 +49,16 @@ class Unreachable(Exception):
     """No answer at all."""
 
 
+def trusted() -> ssl.SSLContext:
+    """Whose certificates are good. To load them takes longer than most calls."""
+    return _loaded(os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(_file: str, _folder: str) -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
 def may_pass(status: int, _: Any) -> bool:
     """Whether a call that was refused in this way is worth another try."""
     return status in _LATER
@@ -72,6 +85,7 @@ class Rest:
         self._client = httpx.Client(
             timeout=httpx.Timeout(_ANSWER_WITHIN, connect=_CONNECT_WITHIN),
             headers={"User-Agent": agent},
+            verify=trusted(),
             limits=httpx.Limits(max_connections=32),
         )
         weakref.finalize(self, self._client.close)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from sojourn.clouds.vm import agent_files
+from sojourn.core.context import Context
 from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.gcp_user import User
 
+_sleep = Context.sleep
 _OTHERS = ("CI", "CLOUDSDK_", "GCE_", "GCLOUD_", "GCP_", "GITHUB_", "GOOGLE_", "TPI_")
 
 
@@ -42,6 +44,9 @@ def _use(sim: SimGCP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, str(value))
     # Nobody is there to unpack it.
     monkeypatch.setattr(agent_files, "bundle", lambda *_: b"agent")
+    # Nobody waits for long.
+    sim.timing.operation = sim.timing.respawn = sim.timing.shutdown = 0.0
+    monkeypatch.setattr(Context, "sleep", lambda self, seconds: _sleep(self, min(seconds, 0.02)))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from sojourn import api
 from sojourn.clouds.gcp import account, store
@@ -24,6 +25,11 @@ from tests.unit.clouds.gcp.faults.laptop import ID, Laptop
 
 NAME = str(ID)
 _SOON = 0.3
+
+
+def _slow(*operations: str) -> list[ParameterSet]:
+    """The same with others; all of them take a while."""
+    return [pytest.param(each, marks=pytest.mark.slow) for each in operations]
 
 
 def test_an_account_that_templates_do_not_know_yet_is_waited_for(
@@ -163,10 +169,11 @@ def test_somebody_elses_bucket_is_a_conflict_and_nothing_is_made(laptop: Laptop)
 @pytest.mark.parametrize(
     "operation",
     [
-        *("storage:objects.insert", "iam:projects.serviceAccounts.create"),
-        *("cloudresourcemanager:projects.setIamPolicy", "storage:buckets.setIamPolicy"),
-        *("compute:firewalls.insert", "compute:instanceTemplates.insert"),
-        "compute:instanceGroupManagers.insert",
+        "cloudresourcemanager:projects.setIamPolicy",
+        "compute:firewalls.insert",
+        *_slow("storage:objects.insert", "iam:projects.serviceAccounts.create"),
+        *_slow("storage:buckets.setIamPolicy", "compute:instanceTemplates.insert"),
+        *_slow("compute:instanceGroupManagers.insert"),
     ],
 )
 def test_a_half_made_task_in_the_users_bucket_is_found_and_deleted(
@@ -188,10 +195,11 @@ def test_a_half_made_task_in_the_users_bucket_is_found_and_deleted(
 @pytest.mark.parametrize(
     "operation",
     [
-        *("storage:objects.delete", "iam:projects.serviceAccounts.delete"),
-        *("cloudresourcemanager:projects.setIamPolicy", "storage:buckets.setIamPolicy"),
-        *("compute:firewalls.delete", "compute:instanceTemplates.delete"),
-        "compute:instanceGroupManagers.delete",
+        "cloudresourcemanager:projects.setIamPolicy",
+        "compute:firewalls.delete",
+        *_slow("storage:objects.delete", "iam:projects.serviceAccounts.delete"),
+        *_slow("storage:buckets.setIamPolicy", "compute:instanceTemplates.delete"),
+        *_slow("compute:instanceGroupManagers.delete"),
     ],
 )
 def test_a_half_deleted_task_in_the_users_bucket_is_found_and_deleted(
@@ -207,6 +215,7 @@ def test_a_half_deleted_task_in_the_users_bucket_is_found_and_deleted(
     assert laptop.sim.inventory() == before
 
 
+@pytest.mark.slow
 def test_any_resource_may_be_gone_when_a_task_is_deleted(laptop: Laptop) -> None:
     count = 0
     while True:

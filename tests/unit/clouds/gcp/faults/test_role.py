@@ -61,3 +61,25 @@ def test_without_any_one_permission_a_verb_fails_and_names_it(limited: Limited) 
         else:
             unnoticed.append(f"{verb} works without {permission}")
     assert not unnoticed, "\n".join(unnoticed)
+
+
+@pytest.mark.parametrize("container", ["", "users-own"])
+def test_with_a_given_account_the_user_cannot_change_policies(
+    limited: Limited, user: User, container: str
+) -> None:
+    email = user.make_account()
+    user.make_bucket("users-own")
+    before = limited.sim.inventory()
+    left_out = {
+        *("iam.serviceAccounts.create", "iam.serviceAccounts.delete"),
+        *("resourcemanager.projects.getIamPolicy", "resourcemanager.projects.setIamPolicy"),
+        *("storage.buckets.getIamPolicy", "storage.buckets.setIamPolicy"),
+    }
+    if container:
+        left_out |= {"storage.buckets.create", "storage.buckets.delete"}
+    limited.allow(set(NEEDED) - left_out)
+    limited.laptop.create(permission_set=email, **limited.contained(container))
+    limited.laptop.stop()
+    limited.laptop.start()
+    limited.laptop.delete()
+    assert limited.sim.inventory() == before

@@ -1,0 +1,19 @@
+"""What tasks of these tests do: all go on where the attempt before them stopped."""
+
+from __future__ import annotations
+
+SAVING = """
+mkdir -p output
+echo "$SOJOURN_ATTEMPT" >> output/attempts
+test -f output/saved && exit 0
+trap 'echo last words; echo saved > output/saved; exit 0' TERM
+echo ready
+while true; do sleep 0.05; done
+"""
+RESUMING = """
+mkdir -p output
+echo "$SOJOURN_ATTEMPT" >> output/attempts
+test -f output/checkpoint && exit 0
+echo half > output/checkpoint
+sleep 300
+"""
