@@ -83,8 +83,9 @@ class Numbered:
             self._kill(f"kill -{int(number)} {self._pid}")
 
     def wait(self) -> int:
-        for _ in self.output():
-            pass
+        if not self._ended:
+            for _ in self.output():
+                pass
         code = self._trailer.code
         return self._started.wait() if code is None else code
 
