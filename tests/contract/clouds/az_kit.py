@@ -17,6 +17,7 @@ from tests.simcloud.az.account import SimAzure
 from tests.simcloud.machines.host import Host
 
 MARKS = [pytest.mark.slow]  # its machines boot
+SHARES = True  # most of its code with AWS
 
 
 class AzureKit(VmKit):

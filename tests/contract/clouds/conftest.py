@@ -23,6 +23,19 @@ def _parameter(cloud: str) -> ParameterSet:
     return pytest.param(cloud, marks=_module(cloud).MARKS)
 
 
+# What ordinary runs leave out on clouds that share most of their code with another one that goes
+# through all of it: `make test-full` runs it.
+_IN_FULL = ("test_crashes", "test_faults", "test_kept", "test_meetings", "test_reach", "test_verbs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        cloud = callspec.params.get("kit") if callspec else None
+        if cloud and item.path.stem in _IN_FULL and getattr(_module(cloud), "SHARES", False):
+            item.add_marker(pytest.mark.full)
+
+
 @pytest.fixture(params=map(_parameter, sorted(clouds.NAMES)))
 def kit(
     request: pytest.FixtureRequest,

@@ -16,6 +16,7 @@ from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.machines.host import Host
 
 MARKS = [pytest.mark.slow]  # its machines boot
+SHARES = True  # most of its code with AWS
 
 
 class GcpKit(VmKit):

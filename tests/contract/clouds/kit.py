@@ -1,7 +1,8 @@
 """What the contract suite needs to know of a cloud beside the product's own API.
 
 A cloud joins the suite by a module NAME_kit.py beside this one, which has `contract`, a function
-that makes a kit: an object with these members. Its `MARKS` are the marks of all its tests.
+that makes a kit: an object with these members. Its `MARKS` are the marks of all its tests; with
+`SHARES`, ordinary runs leave some of the suite out.
 """
 
 from __future__ import annotations
