@@ -52,7 +52,7 @@ def test_an_arm_machine_gets_the_image_for_it(laptop: SimAzure) -> None:
         ({"image": PLAN}, "the terms of nvidia:.* are not accepted; run `az vm image terms accept"),
         ({"disk_size": 5000}, "disk_size: must be at most 4095"),
         ({"mounts": {"/x": "y"}}, "mounts: not supported by Azure"),
-        ({"options": {"x": "y"}}, r"options\.x: not supported by Azure"),
+        ({"options": {"x": "y"}}, r"options\.x: unknown option; must be one of network"),
         ({"permission_set": "x"}, "permission_set: must be"),
     ],
 )

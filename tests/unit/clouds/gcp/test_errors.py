@@ -119,7 +119,7 @@ def test_a_bucket_of_the_tasks_name_that_is_anothers_is_a_conflict(project: SimG
         ({"disk_size": 70000}, "disk_size", "must be at most 65536, got 70000"),
         ({"timeout": 120 * 86400}, "timeout", "must be at most 10364400"),
         ({"parallelism": 1001}, "parallelism", "must be at most 1000, got 1001"),
-        ({"options": {"network": "x"}}, "options.network", "not supported by Google Cloud"),
+        ({"options": {"x": "y"}}, "options.x", "unknown option; must be one of network"),
         ({"machine": "huge"}, "machine", "unknown machine type 'huge'"),
         ({"machine": "e2-standard-3"}, "machine", "e2-standard-3 is not available in us-west1-b"),
         (
