@@ -98,7 +98,8 @@ def test_no_default_network_is_told_before_anything_is_made(project: SimGCP) -> 
     project.remove_default_network()
     error = _refused(NotFound)
     assert error.message == f"No default network in project {project.project_id}"
-    assert error.hint == "Run `gcloud compute networks create default` to create one."
+    assert "gcloud compute networks create default" in error.hint
+    assert "--option network=NAME" in error.hint
     assert project.inventory() == []
 
 
@@ -135,7 +136,8 @@ def test_a_bucket_of_the_tasks_name_that_is_anothers_is_a_conflict(project: SimG
         ({"region": "us-east1"}, "region", "must be a zone, such as us-east1-b"),
         ({"region": "moon"}, "region", "unknown zone 'moon'"),
         ({"region": "us-moon1-a"}, "region", "unknown zone 'us-moon1-a'"),
-        ({"image": "windows"}, "image", "must be {user}@{project}/{family}"),
+        ({"image": "Windows"}, "image", "must be {user}@{project}/{family}"),
+        ({"image": "windows"}, "image", "'windows' not found: project"),
         ({"image": "me@ubuntu-os-cloud/nothing"}, "image", "has no nothing"),
         (
             {"image": "me@ubuntu-os-cloud/ubuntu-2404-lts-arm64"},
