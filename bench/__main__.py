@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import clouds, kube, local, memory, startup, storage, terraform, wire
+from bench import clouds, kube, local, memory, recovery, startup, storage, terraform, wire
 
 _ALL = {
     "startup": startup.main,
@@ -14,6 +14,7 @@ _ALL = {
     "memory": memory.main,
     "terraform": terraform.main,
     "clouds": clouds.main,
+    "recovery": recovery.main,
     "kube": kube.main,
 }
 

@@ -55,6 +55,7 @@ _GONE_AFTER = 10.0  # seconds without a task, which a store may just not know ye
 _LOST_IN_A_ROW = 10  # times
 _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
 _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
+_SOON = 0.5  # seconds between the first looks for a rank
 _LOOK_AGAIN = 60.0  # seconds, should ever a signal get lost
 _TICK = 0.05
 _WORKERS = 4  # each may hold a pack
@@ -135,6 +136,8 @@ class Agent:
             ctx.sleep(1)
 
     def _take(self, ctx: Context, leases: Leases) -> Lease | None:
+        """Whether a machine is gone is often known a moment later: at first, look again soon."""
+        pause = _SOON
         while True:
             try:
                 lease = leases.take()
@@ -142,7 +145,8 @@ class Agent:
                     return lease
             except Transient as error:
                 say(str(error))
-            ctx.sleep(self._config.look)
+            ctx.sleep(min(pause, self._config.look))
+            pause *= 1.25
 
 
 class _Attempt:

@@ -14,7 +14,7 @@ from sojourn.clouds.gcp.on_machine import gone, metadata
 
 
 class _Told(gone.Gone):
-    """Is told these states of the machine `1`, one after the other."""
+    """Is told these states of the machine `1`, one after the other; its own number is `2`."""
 
     def __init__(self, *states: str) -> None:
         super().__init__({})
@@ -22,7 +22,12 @@ class _Told(gone.Gone):
 
     def _states(self) -> dict[str, str]:
         state = next(self._answers)
+        if state == "nothing":
+            return {}
         return {"1": state, "2": "RUNNING"} if state else {"2": "RUNNING"}
+
+    def _own(self) -> str:
+        return "2"
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +43,14 @@ def test_only_what_has_ended_is_gone(ended: str) -> None:
 
 def test_one_that_the_group_does_not_know_is_gone_after_a_while() -> None:
     """It may be new, and not known everywhere yet; one that is replaced has another number."""
-    told = _Told("", "", "RUNNING", "", "", "")
-    assert ["1" in told for _ in range(6)] == [False] * 5 + [True]
+    told = _Told("", "RUNNING", "", "")
+    assert ["1" in told for _ in range(4)] == [False] * 3 + [True]
+
+
+def test_an_answer_that_does_not_know_this_machine_tells_nothing() -> None:
+    """It is from before both."""
+    told = _Told("nothing", "nothing", "nothing", "", "")
+    assert ["1" in told for _ in range(5)] == [False] * 4 + [True]
 
 
 def test_the_group_is_not_asked_more_than_once_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:

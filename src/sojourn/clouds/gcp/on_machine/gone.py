@@ -11,8 +11,10 @@ from sojourn.clouds.gcp.on_machine import metadata
 
 __all__ = ["Gone"]
 
-_ASK_EVERY = 1.0  # seconds; an agent that waits looks several times a second
-_ABSENCES = 3  # answers in a row: one that was just created may not be known everywhere yet
+_ASK_EVERY = 0.5  # seconds; an agent that waits looks several times a second
+# Answers in a row that know this machine, but not the other one. Who holds a rank has a number
+# since before it booted: an answer that knows a later machine is not too old to know it.
+_ABSENCES = 2
 _WITHIN = 10.0
 _ENDED = ("STOPPED", "TERMINATED", "SUSPENDED")
 
@@ -28,6 +30,7 @@ class Gone:
         self._gone: set[object] = set()
         self._absent: dict[object, int] = {}
         self._asked: dict[object, float] = {}
+        self._me = ""
 
     def __contains__(self, machine: object) -> bool:
         if machine in self._gone:
@@ -41,11 +44,16 @@ class Gone:
             self._gone.add(machine)
         elif str(machine) in states:
             self._absent[machine] = 0
-        else:
+        elif self._own() in states:
             self._absent[machine] = self._absent.get(machine, 0) + 1
             if self._absent[machine] >= _ABSENCES:
                 self._gone.add(machine)
         return machine in self._gone
+
+    def _own(self) -> str:
+        if not self._me:
+            self._me = metadata.get("id")
+        return self._me
 
     def _states(self) -> dict[str, str]:
         """Of the group's machines, by their numbers."""
