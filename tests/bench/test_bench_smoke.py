@@ -61,9 +61,25 @@ def test_a_quick_run_on_simulated_clouds_prints_its_tables() -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    for cloud in ("aws", "gcp"):
+    for cloud in ("aws", "gcp", "az"):
         for row in ("create, in sequence", "create, in parallel", "status", "list of 5 tasks"):
             assert f"| {cloud} | {row} |" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_quick_run_of_recoveries_prints_its_table() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "recovery", "--quick"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    if "Not measured" in done.stdout:
+        pytest.skip(done.stdout)
+    for cloud in ("aws", "gcp", "az"):
+        assert f"| {cloud} |" in done.stdout
 
 
 def test_an_unknown_benchmark_is_named() -> None:
