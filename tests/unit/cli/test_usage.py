@@ -62,7 +62,7 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
         (["run", "--cloud", "locl", "--", "true"], "did you mean 'local'?"),
         (
             ["run", "--cloud", "mars", "--", "true"],
-            "unknown cloud 'mars' (available: aws, k8s, local",
+            "unknown cloud 'mars' (available: aws, az, gcp, k8s, local",
         ),
         (
             ["run", "--parallelism", "0", "--", "true"],
@@ -153,7 +153,8 @@ def test_no_such_task(shell: Shell, name: str) -> None:
     result = shell(name, "tpi-no")
     assert (result.returncode, result.stdout) == (1, "")
     hint = (
-        "Run `sojourn list` to see all tasks. Not searched (not set up on this computer): aws, k8s."
+        "Run `sojourn list` to see all tasks. "
+        "Not searched (not set up on this computer): aws, gcp, az, k8s."
     )
     assert result.stderr == f"Error: Task tpi-no not found\n{hint}\n"
     (row,) = shell.rows(name, "tpi-no")

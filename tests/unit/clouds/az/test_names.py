@@ -65,7 +65,12 @@ def test_images_as_the_old_provider_had_them(end: str) -> None:
     assert (found.user, found.urn) == ("me", "nvidia:ngc:gen2:1.2.3")
 
 
-@pytest.mark.parametrize("text", ["debian", "Canonical:a:b:latest", "u@a:b:c", "u@a:b:c:d:e"])
+def test_an_image_without_a_user_has_the_usual_one() -> None:
+    found = parse_image("Canonical:a:b:latest")
+    assert (found.user, found.urn) == ("ubuntu", "Canonical:a:b:latest")
+
+
+@pytest.mark.parametrize("text", ["debian", "a:b:latest", "u@a:b:c", "u@a:b:c:d:e"])
 def test_what_is_no_image(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"must be \{user\}@\{publisher\}"):
         parse_image(text)
