@@ -110,6 +110,7 @@ def limited(
     return LimitedUser(sim, laptop, sim.principal(environment["AZURE_CLIENT_ID"]))
 
 
+@pytest.mark.slow
 def test_the_role_is_enough_and_every_action_is_needed(
     limited: LimitedUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
