@@ -44,7 +44,7 @@ def test_a_quick_run_prints_its_table(name: str, rows: list[str]) -> None:
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     for row in rows:
@@ -58,7 +58,7 @@ def test_a_quick_run_on_simulated_clouds_prints_its_tables() -> None:
         cwd=_ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     for cloud in ("aws", "gcp", "az"):

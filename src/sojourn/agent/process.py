@@ -174,6 +174,10 @@ class Script:
             raise cannot_start(file, error) from error
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def output(self) -> IO[bytes]:
         """What it prints."""
         assert self._process.stdout is not None  # noqa: S101 -- asked for above

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from tests.simcloud.machines import cgroups, leftovers
 
+_OF_OTHERS = ("bench", "pods", "sojourn-", "veth")
+
 
 def found(parent: Path | None = None) -> list[str]:
     """Launchers, folders, mounts, control groups, network links and descriptors, one line each.
@@ -25,10 +27,16 @@ def found(parent: Path | None = None) -> list[str]:
             *(f"folder {path}" for path in folders),
             *(f"mount {line}" for line in mounts if mine in line),
             *(f"group {path}" for path in cgroups.find(mine)),
-            *(f"link {name}" for _, name in socket.if_nameindex()),
+            *(f"link {name}" for name in _links()),
             *(f"descriptor {target}" for target in _descriptors()),
         ]
     )
+
+
+def _links() -> list[str]:
+    """Without those that benchmarks and clusters make, which other tests may run just now."""
+    names = [name for _, name in socket.if_nameindex()]
+    return [name for name in names if not name.startswith(_OF_OTHERS)]
 
 
 def _children() -> list[int]:

@@ -7,7 +7,6 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-from sojourn.agent.inside import INSIDE
 from sojourn.clouds.remote.numbered import Numbered
 from sojourn.clouds.remote.process import start
 from sojourn.clouds.remote.trailer import Trailer
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["SshReach"]
 
 _FOLDER = "/opt/sojourn"
-_INSIDE = f". {_FOLDER}/disk/{INSIDE}"
+_PYTHON = f"PYTHONPATH={_FOLDER}/lib exec {_FOLDER}/python -m sojourn.clouds.vm.on_machine"
+_INSIDE = f'{_PYTHON}.beside {_FOLDER}/disk "$@"'
 _ON_TERMINAL = f"export TERM={{term}}; {_INSIDE}"
-_RELAY = (
-    f"PYTHONPATH={_FOLDER}/lib exec {_FOLDER}/python -m sojourn.clouds.vm.on_machine.relay {{port}}"
-)
+_RELAY = f"{_PYTHON}.relay {{port}}"
 _LONGEST = 16 << 10  # bytes of host keys
 _KEY = re.compile(r"[a-z0-9@.-]+ [A-Za-z0-9+/=]+")
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, cast
 from sojourn.agent.background import say
 from sojourn.agent.config import TROUBLE, Config
 from sojourn.agent.environment import inherited
-from sojourn.agent.inside import INSIDE, inside
-from sojourn.agent.process import run_here
+from sojourn.agent.process import Script
 from sojourn.agent.work import Agent
+from sojourn.clouds.vm.on_machine.beside import NUMBER
 from sojourn.core.errors import SojournError
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ class Dead:
 
 
 class _Beside:
-    """Runs the script here, and tells those who run commands beside it how they can."""
+    """Runs the script here, and tells those who run commands beside it which process it is."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / INSIDE
+        self._file = folder / NUMBER
 
     def __call__(
         self,
@@ -64,12 +64,9 @@ class _Beside:
         arguments: "Sequence[str]",
         wake: "Callable[[], None]",
     ) -> "RunningScript":
-        text = inside(workdir, {**inherited(os.environ), **environment})
-        self._file.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with open(os.open(self._file, flags, 0o600), "wb") as target:  # it has secrets
-            target.write(text.encode("utf-8", "surrogateescape"))
-        return run_here(file, workdir, environment, arguments, wake)
+        started = Script(file, workdir, {**inherited(os.environ), **environment}, arguments)
+        self._file.write_text(str(started.pid))
+        return started
 
 
 def main() -> int:
