@@ -27,6 +27,9 @@ NOT_RUN = {
     ("README.md: Try it", 2): "a log of `make demo`, which is run before each change",
     ("README.md: How recovery works", 1): "a diagram",
     ("docs/aws.md: Set-up", 2): "numbers of an account; tests/unit/cli/test_aws_setup.py",
+    ("docs/azure.md: Set-up", 2): "a line of az",
+    ("docs/azure.md: Set-up", 3): "numbers of a subscription; tests/unit/clouds/az has the words",
+    ("docs/azure.md: Where data is stored", 1): "a container; test_az_tasks.py has one",
     ("docs/gcp.md: Permissions", 2): "lines of gcloud; tests/unit/clouds/gcp creates the role",
     ("docs/gcp.md: Set-up", 2): "a line of gcloud",
     ("docs/gcp.md: Set-up", 3): "numbers of a project; tests/unit/clouds/gcp has the words",
@@ -41,6 +44,7 @@ NOT_RUN = {
 }
 # Lines that cannot be typed here.
 LINES_NOT_RUN = {
+    "az login": "asks in a browser",
     "make demo": "takes half a minute, and is run before each change",
     "make test": "this is what runs",
 }
@@ -50,6 +54,7 @@ _FAMILY = "ubuntu@ubuntu-os-cloud/ubuntu-2404-lts-amd64"
 # Parts of lines that a reader puts something else for.
 INSTEAD = {
     r"--cloud aws\b": f"--cloud aws --image '{_IMAGE}'",
+    r"--cloud az\b": "--cloud az --image ubuntu@Canonical:ubuntu-24_04-lts:server:latest",
     r"--cloud gcp\b": f"--cloud gcp --image {_FAMILY}",
     r"git clone \S*<\S.*> ": "cp -R {clone} ",
     r"# .*$": "",
@@ -185,6 +190,8 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "README.md: Where things are stored": _ended,
     "docs/aws.md: A first run": _clone_with_files,
     "docs/aws.md: Set-up": Reader.in_a_clone,
+    "docs/azure.md: A first run": _clone_with_files,
+    "docs/azure.md: Set-up": Reader.in_a_clone,
     "docs/gcp.md: A first run": _clone_with_files,
     "docs/gcp.md: Set-up": Reader.in_a_clone,
     "docs/guide.md: A script that resumes": _resumes,

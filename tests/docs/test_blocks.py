@@ -21,12 +21,15 @@ from tests.docs.reader import Reader, Said
 from tests.terraform.project import program
 
 _DOCUMENTS = (
-    *("README.md", "docs/guide.md", "docs/aws.md", "docs/gcp.md"),
+    *("README.md", "docs/guide.md", "docs/aws.md", "docs/azure.md", "docs/gcp.md"),
     *("docs/terraform.md", "docs/reference.md"),
 )
 _SECTIONS = [section for document in _DOCUMENTS for section in sections(document)]
-_WITH_ACCOUNT = re.compile(r"--cloud (aws|gcp)\b")
-_THEIRS = ("AWS_", "CLOUDSDK_", "GOOGLE_", "NO_GCE_CHECK", "SOJOURN_GCP_", "XDG_CACHE_HOME")
+_WITH_ACCOUNT = re.compile(r"--cloud (aws|az|gcp)\b")
+_THEIRS = (
+    *("AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_", "NO_GCE_CHECK", "SOJOURN_GCP_", "XDG_CACHE_HOME"),
+    *("HTTPS_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"),
+)
 _PASSING = re.compile(r"Task (queued|provisioning|running|recovering)\b")  # may be missed
 
 
