@@ -20,7 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
 # Every third call meets one kind; that every call meets every kind takes longer.
 EACH_IN_TURN = "any"
 kinds = pytest.mark.parametrize(
-    "kind", [EACH_IN_TURN, *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS)]
+    "kind", [EACH_IN_TURN, *(pytest.param(kind, marks=pytest.mark.full) for kind in KINDS)]
 )
 
 
