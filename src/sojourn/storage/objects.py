@@ -47,7 +47,7 @@ _CONNECT_TIMEOUT = "10s"  # a store that is not there is no slow line
 _CONFLICT_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # seconds
 _DELETED_AT_ONCE = 500
 _OUTSIDE = re.compile(r"range was invalid|Invalid range")
-_STATUS = re.compile(r"status code: (?P<status>\d{3})")
+_STATUS = re.compile(r"(?:status code|\(code): (?P<status>\d{3})")
 _STREAMED_AT_ONCE = 256 << 10  # larger ones cost the allocator fresh pages, again and again
 # Options of obstore's HTTP client, which panics if it finds them among those of the store.
 _OF_CLIENT = frozenset(
