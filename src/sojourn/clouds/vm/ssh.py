@@ -6,7 +6,9 @@ ProxyJump leads to machines that have no public address.
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -14,10 +16,11 @@ import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sojourn.core.errors import SojournError
+from sojourn.core.errors import InvalidInput, SojournError
 
 __all__ = ["Access", "Client"]
 
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _CONFIG = """\
 Host {alias}
     HostName {address}
@@ -60,10 +63,26 @@ class Access:
     host_keys: str = ""
 
 
+def _checked(access: Access) -> Access:
+    """Refuse what would be more than a word of the configuration: the user comes from the task's
+    description, which on some clouds others can write, and a line of it could name a program."""
+    if not _USER.fullmatch(access.user):
+        raise InvalidInput("image", f"{access.user!r} cannot be a user of the machine's image")
+    try:
+        ipaddress.ip_address(access.address)
+    except ValueError as error:
+        raise SojournError(
+            f"The cloud returned {access.address!r}, which is not an address",
+            hint="Try again in a moment.",
+        ) from error
+    return access
+
+
 class Client:
     """Commands that reach a machine; the key is in a private folder until nobody has this."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, given: Access) -> None:
+        access = _checked(given)
         program = shutil.which("ssh")
         if program is None:
             raise SojournError(
