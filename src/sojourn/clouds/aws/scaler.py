@@ -306,7 +306,14 @@ def _stuck(group: Any) -> bool:
 
 def _machine(item: Any) -> Machine:
     started = item["LaunchTime"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Machine(item["InstanceId"], item.get("PublicIpAddress", ""), started)
+    return Machine(item["InstanceId"], _address(item), started)
+
+
+def _address(item: Any) -> str:
+    """In a private network, the one that jump hosts know. A public one comes a moment later."""
+    running = item["State"]["Name"] == "running"
+    inside = item.get("PrivateIpAddress", "") if running else ""
+    return str(item.get("PublicIpAddress") or inside)
 
 
 def _time(activity: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.remote.numbered import Numbered
@@ -13,7 +14,7 @@ from sojourn.clouds.remote.trailer import Trailer
 from sojourn.clouds.vm.paths import HOST_KEYS
 from sojourn.clouds.vm.ssh import Access, Client
 from sojourn.clouds.vm.ssh_process import SshConnection, SshProcess, end
-from sojourn.core.errors import NotFound, Transient
+from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage.data import load_task
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _PYTHON = f"PYTHONPATH={_FOLDER}/lib exec {_FOLDER}/python -m sojourn.clouds.vm.
 _INSIDE = f'{_PYTHON}.beside {_FOLDER}/disk "$@"'
 _ON_TERMINAL = f"export TERM={{term}}; {_INSIDE}"
 _RELAY = f"{_PYTHON}.relay {{port}}"
+_KILLED_WITHIN = 20.0  # seconds
 _LONGEST = 16 << 10  # bytes of host keys
 _KEY = re.compile(r"[a-z0-9@.-]+ [A-Za-z0-9+/=]+")
 
@@ -78,12 +80,15 @@ class SshReach:
         return start(command, terminal, end, variables=os.environ, folder=client.folder)
 
     def _kill(self, command: str) -> None:
-        if self._client:
+        if self._client is None:
+            return
+        with suppress(subprocess.TimeoutExpired):  # the machine is gone, and the process with it
             subprocess.run(
                 self._client.command(["/bin/sh", "-c", command]),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
+                timeout=_KILLED_WITHIN,
             )
 
     def _connected(self, ctx: Context) -> Client:
@@ -110,14 +115,20 @@ class SshReach:
 
     def _host_keys(self, store: Store) -> str:
         """As the machine told them; what is none is left out."""
-        try:
-            found = bytes(store.get(f"{HOST_KEYS}{self._machine}"))[:_LONGEST]
-        except NotFound as error:
+        path = f"{HOST_KEYS}{self._machine}"
+        published = store.head(path)
+        if published is None:
             raise Transient(
                 f"Machine {self._machine} has not published its SSH keys yet",
                 hint="Try again in a moment. If this persists, the image has no OpenSSH server.",
-            ) from error
-        lines = found.decode("ascii", "replace").splitlines()
+            )
+        if published.size > _LONGEST:
+            raise IntegrityError(
+                f"The SSH keys of machine {self._machine} have {published.size} bytes, which is "
+                "too much for keys",
+                hint="Something on the machine replaced them; stop and start the task.",
+            )
+        lines = bytes(store.get(path)).decode("ascii", "replace").splitlines()
         return "\n".join(m[0] for line in lines if (m := _KEY.match(line)))
 
     def _gone(self) -> NotFound:
