@@ -29,10 +29,11 @@ __all__ = ["Neighbour", "NeighbourScript"]
 _PIPES = ("control", "status", "output")
 _READY = "ready"  # a pipe, too: it is there when all others are
 _WORDS = ("started", "cannot", "alive", "ended")
-_OURS = 2  # processes there that are not the script's
+_OURS = 1  # process there that is not the script's
 _KILLED_WITHIN = 10.0  # seconds
 _STARTED_WITHIN = 60.0
 _ASK_EVERY = 1.0
+_ENDED_EVERY = 0.1
 _LOOK_EVERY = 0.05
 _LONGEST_LINE = 200
 _UNHEARD = 1000  # words; a script that floods the pipe has to wait
@@ -60,7 +61,9 @@ class Neighbour:
         self._run.mkdir(mode=0o755, parents=True, exist_ok=True)
         for name in _PIPES:
             _make_pipe(self._run / name)
-        self._control = os.open(self._run / "control", os.O_RDWR | os.O_CLOEXEC)
+        self._control = os.open(
+            self._run / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
+        )
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         self._output = os.open(self._run / "output", flags)
         status = os.open(self._run / "status", flags)
@@ -217,10 +220,7 @@ class NeighbourScript:
         self.wait(max(0.0, give_up - time.monotonic()))
 
     def _lives(self, give_up: float) -> bool:
-        """Whether anything of it does; asked again, as whoever listens there may have been killed.
-
-        Without an answer by then: it may.
-        """
+        """Whether anything of it does. Without an answer by then: it may."""
         while not self._gone and time.monotonic() < give_up:
             self._counted.clear()
             self._neighbour.say("count")
@@ -230,7 +230,7 @@ class NeighbourScript:
 
     def _listen(self) -> None:
         while True:
-            words = self._messages.get()
+            words = self._next()
             numbers = [int(word) for word in words[1:] if word.isdecimal()]
             if words[0] == "started":
                 self._began = True
@@ -247,6 +247,14 @@ class NeighbourScript:
             elif words[0] == "gone":
                 self._vanished()
                 return
+
+    def _next(self) -> list[str]:
+        """The other side tells of the script's end only when it is asked."""
+        while True:
+            try:
+                return self._messages.get(timeout=_ENDED_EVERY if self._code is None else None)
+            except queue.Empty:
+                self._neighbour.say("look")
 
     def _ended(self, code: int) -> None:
         if self._code is None:

@@ -204,6 +204,30 @@ def test_a_script_that_kills_all_it_can_is_still_in_reach(box: Box) -> None:
     assert script.end(0.2) == 137
 
 
+def test_what_others_left_behind_is_forgotten(box: Box) -> None:
+    """A long task may leave behind more processes than a pod may have."""
+    script = box.start(
+        "for i in 1 2 3 4 5 6 7 8; do (sleep 0.2 & ); done; sleep 0.1\n"
+        "left() { set -- /proc/[0-9]*; [ $# -gt 2 ]; }; while left; do sleep 0.05; done; exit 3"
+    )
+    assert _code(script) == 3
+
+
+def test_a_program_whose_first_thread_ends_still_runs(box: Box) -> None:
+    """Linux calls it a zombie. It is still in reach."""
+    script = box.start(
+        f"#!{sys.executable}\n"
+        """
+import ctypes, platform, threading, time
+threading.Thread(target=lambda: (time.sleep(0.5), print("on", flush=True), time.sleep(600))).start()
+ctypes.CDLL(None).syscall({"x86_64": 60}.get(platform.machine(), 93), 0)  # exit of a thread
+"""
+    )
+    box.prints(b"on\n")
+    assert script.wait(0) is None
+    assert script.end(0.2) == 143
+
+
 def test_its_exit_code_counts_whatever_it_killed(box: Box) -> None:
     assert _code(box.start("sleep 0.1; kill -9 -1; exit 6")) == 6
 

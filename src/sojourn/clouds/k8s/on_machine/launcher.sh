@@ -2,7 +2,7 @@
 # ended. It needs a shell and nothing else. The agent speaks through pipes in a folder that both
 # containers have; when it is gone, its end of a pipe closes, and all ends here.
 #
-#   control   start [INTERPRETER], count, TERM, KILL, end                      from the agent
+#   control   start [INTERPRETER], look, count, TERM, KILL, end                from the agent
 #   status    ready UID GID, started, cannot CODE, ended CODE KILLS, alive N  to the agent
 #   output    what the script prints                                          to the agent
 #
@@ -36,22 +36,6 @@ while read -r sojourn_key sojourn_real sojourn_rest; do
 done </proc/self/status
 echo "ready $sojourn_uid $sojourn_gid" >&3
 
-# Signals go to everything in this container but this process and the one that sends them.
-sojourn_listen() {
-    trap - CHLD
-    while read -r word <&4; do
-        case $word in
-        TERM | KILL) kill -s "$word" -- -1 2>/dev/null ;;
-        count)
-            set -- /proc/[0-9]*
-            echo "alive $#" >&3
-            ;;
-        end) break ;;
-        esac
-    done
-    kill -s KILL -- -1 2>/dev/null
-}
-
 # How often the kernel killed something here for lack of memory.
 sojourn_killed() {
     kills=0
@@ -63,10 +47,25 @@ sojourn_killed() {
     done
 }
 
-# A child that has ended is there until its parent asks for it.
+# One that has ended is there until its parent asks for it. Its first thread may end before it.
 sojourn_alive() {
     read -r line 2>/dev/null <"/proc/$1/stat" || return 1
-    case $line in *') Z '*) return 1 ;; esac
+    case $line in *') Z '*) ;; *) return 0 ;; esac
+    set -- "/proc/$1/task"/*
+    [ $# -gt 1 ]
+}
+
+# Nothing here waits for a child that runs, and no signal has to wake this process: the agent asks
+# often. So nothing is missed, and the script cannot kill anything that the agent needs.
+sojourn_look() {
+    jobs -p >/dev/null 2>&1 # reaps orphans; older shells do it at no other time
+    [ -n "$sojourn_script" ] || return 0
+    sojourn_alive "$sojourn_script" && return
+    wait "$sojourn_script"
+    code=$?
+    sojourn_script=
+    sojourn_killed
+    echo "ended $code $kills" >&3
 }
 
 read -r sojourn_word sojourn_interpreter <&4 || exit 0
@@ -84,34 +83,17 @@ else
     echo started >&3
 fi
 exec 5>&-
-trap : CHLD # which ends the waiting below, so that a listener that ended can be replaced
-sojourn_listen &
-sojourn_listener=$!
 
-if [ -n "$sojourn_script" ]; then
-    while :; do
-        if ! sojourn_alive "$sojourn_listener"; then
-            sojourn_listen & # the script killed it, and must not escape the agent by that
-            sojourn_listener=$!
-        fi
-        wait "$sojourn_script"
-        code=$?
-        # That of a child that ended, whichever it was: no script dies of it.
-        [ "$code" = 145 ] && sojourn_alive "$sojourn_script" || break
-    done
-    trap - CHLD
-    for again in 1 2 3; do # one that was on its way may still come
-        [ "$code" = 145 ] || break
-        wait "$sojourn_script"
-        now=$?
-        case $again$now in [23]127) break ;; esac # told before, and forgotten since
-        code=$now
-    done
-    sojourn_killed
-    echo "ended $code $kills" >&3
-fi
-exec 3>&- 4<&-
-while sojourn_alive "$sojourn_listener"; do
-    wait "$sojourn_listener"
+while read -r word <&4; do
+    case $word in
+    TERM | KILL) kill -s "$word" -- -1 2>/dev/null ;; # everything in this container but this
+    end) break ;;
+    esac
+    sojourn_look
+    if [ "$word" = count ]; then
+        set -- /proc/[0-9]*
+        echo "alive $#" >&3
+    fi
 done
+kill -s KILL -- -1 2>/dev/null
 exit 0
