@@ -61,9 +61,7 @@ class Neighbour:
         self._run.mkdir(mode=0o755, parents=True, exist_ok=True)
         for name in _PIPES:
             _make_pipe(self._run / name)
-        self._control = os.open(
-            self._run / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
-        )
+        self._control = os.open(self._run / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         self._output = os.open(self._run / "output", flags)
         status = os.open(self._run / "status", flags)

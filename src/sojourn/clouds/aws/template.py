@@ -120,6 +120,7 @@ class LaunchTemplate(AwsResource):
             "problems": self._url(PROBLEMS),
             "autoscaling": self._endpoint("autoscaling"),
             "ec2": self._endpoint("ec2"),
+            "tag": tags.ID,
             "deadline": DEADLINE,
             "hook": HOOK,
         }

@@ -18,10 +18,10 @@ class _Told(gone.Gone):
 
     def __init__(self, *states: str) -> None:
         super().__init__({})
-        self._answers: Iterator[str] = iter(states)
+        self._told: Iterator[str] = iter(states)
 
     def _states(self) -> dict[str, str]:
-        state = next(self._answers)
+        state = next(self._told)
         if state == "nothing":
             return {}
         return {"1": state, "2": "RUNNING"} if state else {"2": "RUNNING"}
@@ -60,6 +60,7 @@ def test_the_group_is_not_asked_more_than_once_a_moment(monkeypatch: pytest.Monk
 
 
 def _answering(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(metadata, "get", lambda _: "3")
     monkeypatch.setattr(metadata, "authorized", lambda *_: None)
     answer = lambda *_, **__: io.BytesIO(text.encode())  # noqa: E731
     monkeypatch.setattr(urllib.request, "urlopen", answer)

@@ -1,56 +1,34 @@
-"""Which machines Azure knows to be gone. A machine that is only cut off is not."""
+"""Which machines Azure knows to be gone."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from sojourn.clouds.az.on_machine import arm
+from sojourn.clouds.vm.on_machine.gone import GoneMachines
 
 __all__ = ["Gone"]
 
-_ASK_EVERY = 1.5  # seconds; an agent that waits looks several times a second
-_ABSENCES = 2  # answers in a row: one that was just launched may not be known everywhere yet
+_ASK_EVERY = 1.5  # seconds
+_ABSENCES = 2
 _OFF = ("PowerState/stopped", "PowerState/deallocated")
 
 
-class Gone:
-    """`machine in gone` asks Azure. Raises OSError if it does not tell."""
+class Gone(GoneMachines):
+    """By the scale set. One that is switched off does nothing any more, as if it were not there."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(_ASK_EVERY, _ABSENCES)
         self._settings = settings
-        self._gone: set[object] = set()
-        self._asked = -_ASK_EVERY
-        self._alive: set[str] = set()
-        self._absent: dict[object, int] = {}
-        self._answers = 0
 
-    def __contains__(self, machine: object) -> bool:
-        if machine in self._gone:
-            return True
-        self._ask()
-        self._absent.setdefault(machine, self._answers - 1)  # this answer is the first
-        if machine in self._alive:
-            self._absent[machine] = self._answers
-        if self._answers - self._absent[machine] < _ABSENCES:
-            return False
-        self._gone.add(machine)
-        return True
-
-    def _ask(self) -> None:
-        """All machines of the scale set at once."""
-        now = time.monotonic()
-        if now - self._asked < _ASK_EVERY:
-            return
-        self._asked = now
+    def _look(self) -> dict[str, bool]:
         path = f"{self._settings['set']}/virtualMachines?api-version={self._settings['compute']}"
         answer = arm.call(self._settings, "GET", f"{path}&$expand=instanceView")
         found: list[Any] = list(answer["value"])
         while answer.get("nextLink"):
             answer = arm.call(self._settings, "GET", _path(str(answer["nextLink"])))
             found += answer["value"]
-        self._alive = {str(each["properties"]["vmId"]) for each in found if not _off(each)}
-        self._answers += 1
+        return {str(each["properties"]["vmId"]): False for each in found if not _off(each)}
 
 
 def _path(url: str) -> str:

@@ -1,17 +1,20 @@
-"""Which machines the group knows to be gone. A machine that is only cut off is not."""
+"""Which machines the group knows to be gone."""
 
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp.on_machine import metadata
+from sojourn.clouds.vm.on_machine.gone import GoneMachines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Gone"]
 
-_ASK_EVERY = 0.5  # seconds; an agent that waits looks several times a second
+_ASK_EVERY = 0.5  # seconds
 # Answers in a row that know this machine, but not the other one. Who holds a rank has a number
 # since before it booted: an answer that knows a later machine is not too old to know it.
 _ABSENCES = 2
@@ -19,36 +22,19 @@ _WITHIN = 10.0
 _ENDED = ("STOPPED", "TERMINATED", "SUSPENDED")
 
 
-class Gone:
-    """`machine in gone` asks the group. Raises OSError if it does not tell.
-
-    Machines are known by their numbers: one that is replaced keeps its name.
-    """
+class Gone(GoneMachines):
+    """By the group. Machines are known by their numbers: one that is replaced keeps its name."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(_ASK_EVERY, _ABSENCES)
         self._settings = settings
-        self._gone: set[object] = set()
-        self._absent: dict[object, int] = {}
-        self._asked: dict[object, float] = {}
         self._me = ""
 
-    def __contains__(self, machine: object) -> bool:
-        if machine in self._gone:
-            return True
-        now = time.monotonic()
-        if now - self._asked.get(machine, -_ASK_EVERY) < _ASK_EVERY:
-            return False
-        self._asked[machine] = now
-        states = self._states()
-        if states.get(str(machine)) in _ENDED:
-            self._gone.add(machine)
-        elif str(machine) in states:
-            self._absent[machine] = 0
-        elif self._own() in states:
-            self._absent[machine] = self._absent.get(machine, 0) + 1
-            if self._absent[machine] >= _ABSENCES:
-                self._gone.add(machine)
-        return machine in self._gone
+    def _look(self) -> dict[str, bool]:
+        return {machine: state in _ENDED for machine, state in self._states().items()}
+
+    def _is_complete(self, known: Mapping[str, bool]) -> bool:
+        return self._own() in known
 
     def _own(self) -> str:
         if not self._me:
