@@ -112,7 +112,7 @@ class Box:
         try:
             self.process.wait(patience(5) if self.neighbour.wait(0) else 0)
         except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGKILL)
+            os.killpg(self.process.pid, signal.SIGKILL)  # it may not have bound its child yet
             self.process.wait()
         if self._reader is not None:
             self._reader.join(patience(5))
