@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from sojourn.api import (
         Handle,
+        Machine,
         Result,
         check,
         create,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
         StepStarted,
         Warned,
     )
-    from sojourn.core.interfaces import Connection, KeyPair, Machine, RemoteProcess, Terminal
+    from sojourn.core.interfaces import Connection, KeyPair, Member, RemoteProcess, Terminal
     from sojourn.core.report import Outcome, Report
     from sojourn.core.status import RankStatus, State, Status
     from sojourn.core.task import Storage, Task
@@ -72,6 +73,7 @@ __all__ = [
     "KeyPair",
     "LogLine",
     "Machine",
+    "Member",
     "MissingDependency",
     "NotFound",
     "Note",
@@ -140,7 +142,7 @@ _HOMES = {
     "sojourn.core.interfaces": (
         "Connection",
         "KeyPair",
-        "Machine",
+        "Member",
         "RemoteProcess",
         "Terminal",
     ),

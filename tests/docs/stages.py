@@ -204,6 +204,7 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/guide.md: Scripts, commands and arguments": _python_script,
     "docs/guide.md: Watching a task": _three_ranks,
     _TRAVELS: _small_folder,
+    "docs/machines.md: Terraform": _with_provider,
     "docs/reference.md: Python API": _task_file,
     "docs/reference.md: sojourn completion": _fish,
     "docs/terraform.md: A first task": _with_provider,

@@ -11,13 +11,14 @@ from sojourn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["GONE", "RANK_ENDED", "TROUBLE", "UNSTORED", "Config"]
+__all__ = ["GONE", "GUESTS", "RANK_ENDED", "TROUBLE", "UNSTORED", "Config"]
 
 # What an agent exits with, for whoever keeps machines alive:
 RANK_ENDED = 0  # this machine is not needed any more
 TROUBLE = 70  # something went wrong; another machine should try
 GONE = 75  # it was told to go and has stored its work; another machine should go on
 
+GUESTS = "guests"  # the folder of a machine with the pids of commands that run beside its script
 UNSTORED = "unstored"  # the folder of a machine in which it leaves what it could not store
 
 

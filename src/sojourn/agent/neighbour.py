@@ -174,6 +174,7 @@ class NeighbourScript:
         self._wake = wake
         self._code: int | None = None
         self._alive = 0
+        self._used = 0.0
         self._counted = threading.Event()
         self.output: IO[bytes] = os.fdopen(output, "rb", buffering=0)
         self.out_of_memory = False
@@ -217,6 +218,11 @@ class NeighbourScript:
                 break
         self.wait(max(0.0, give_up - time.monotonic()))
 
+    def used(self) -> float:
+        """Without an answer: as much as before."""
+        self._lives(time.monotonic() + _ASK_EVERY)
+        return self._used
+
     def _lives(self, give_up: float) -> bool:
         """Whether anything of it does. Without an answer by then: it may."""
         while not self._gone and time.monotonic() < give_up:
@@ -238,6 +244,7 @@ class NeighbourScript:
                 self._started.set()
             elif words[0] == "alive" and numbers:
                 self._alive = numbers[0]
+                self._used = numbers[-1] / 1e6 if len(numbers) > 1 else 0.0
                 self._counted.set()
             elif words[0] == "ended" and numbers:
                 self.out_of_memory = len(numbers) > 1 and numbers[1] > 0

@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Protocol
 
+from sojourn.agent.config import GUESTS
 from sojourn.agent.environment import inherited
 
 if TYPE_CHECKING:
@@ -76,6 +77,15 @@ def below(ancestor: int, spare: frozenset[int] = frozenset()) -> list[int]:
     return found
 
 
+def _used_by(pid: int) -> float:
+    """Seconds of processors, with those of children that have ended; gone, or not told: 0."""
+    with suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stat:
+            fields = stat.read().rpartition(b")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def kill_below(spare: frozenset[int] = frozenset()) -> None:
     """Kill all processes below this one, also those that are started meanwhile, and bury them."""
     for _ in range(_KILL_ROUNDS):
@@ -121,6 +131,9 @@ class RunningScript(Protocol):
     def kill(self) -> None:
         """Kill what is left of it, whatever it was that stayed behind."""
 
+    def used(self) -> float:
+        """Seconds that processors have worked for it and for all that runs beside it."""
+
 
 class Launch(Protocol):
     """Runs a script."""
@@ -159,6 +172,7 @@ class Script:
         environment: Mapping[str, str],
         arguments: Sequence[str] = (),
     ) -> None:
+        self._guests = file.parent / GUESTS
         try:
             self._process = subprocess.Popen(
                 [str(file), *arguments],
@@ -232,6 +246,13 @@ class Script:
             os.killpg(self._process.pid, signal.SIGKILL)
         self.wait(_KILLED_WITHIN)  # before it is reaped as one of the others
         kill_below()
+
+    def used(self) -> float:
+        """By what is below this process, and by commands beside the script."""
+        guests = os.listdir(self._guests) if self._guests.is_dir() else []
+        beside = [int(name) for name in guests if name.isdecimal()]
+        pids = {each for pid in (os.getpid(), *beside) for each in (pid, *below(pid))}
+        return sum(map(_used_by, pids - {os.getpid()}))
 
 
 def cannot_start(file: Path, error: OSError) -> CannotStart:

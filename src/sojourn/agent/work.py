@@ -17,11 +17,13 @@ from sojourn.agent.environment import script_environment
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, adopt_orphans, run_here
+from sojourn.agent.staying import Idle, staying
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.agent.telling import Telling
 from sojourn.agent.wakeup import Wakeup
 from sojourn.core.clock import utc_now
 from sojourn.core.context import Context
+from sojourn.core.durations import format_seconds
 from sojourn.core.errors import (
     AuthError,
     Cancelled,
@@ -167,7 +169,7 @@ class _Attempt:
         self._notice = notice
         self._wakeup = wakeup
         self._telling = Telling()
-        self._deadline = began + task.timeout
+        self._deadline = began + (task.timeout or float("inf"))
         self._store = store
         self._task = task
         self._leases = leases
@@ -310,8 +312,13 @@ class _Attempt:
 
     def _start(self) -> RunningScript:
         file = self._folder / "script"
-        file.write_bytes(self._task.script.encode("utf-8", "surrogateescape"))
-        file.chmod(0o700)
+        text = self._task.script
+        if self._task.stay:
+            startup = self._folder / "startup"
+            _write_program(startup, text)
+            startup.chmod(0o755)  # the script, which runs it, may be another user's
+            text = staying(startup)
+        _write_program(file, text)
         environment = script_environment(
             load_environment(self._store),
             self._task,
@@ -346,6 +353,7 @@ class _Attempt:
         self._last_words(lambda: self._log.flush(last=True))
 
     def _watch(self, script: RunningScript) -> Report:
+        idle = Idle(self._task.idle_timeout, script.used)
         while True:
             code = script.wait(0)
             if code is not None:
@@ -355,7 +363,11 @@ class _Attempt:
                 return self._preempted()
             if time.monotonic() > self._deadline:
                 return self._timed_out(script.end(self._config.grace))
-            self._wakeup.wait(min(self._deadline - time.monotonic(), _LOOK_AGAIN))
+            if idle:
+                script.end(self._config.grace)
+                return self._idle()
+            left = self._deadline - time.monotonic()
+            self._wakeup.wait(min(left, idle.look_within, _LOOK_AGAIN))
 
     def _ended(self, code: int, out_of_memory: bool) -> Report:
         if code == 0:
@@ -368,6 +380,11 @@ class _Attempt:
     def _timed_out(self, code: int | None) -> Report:
         why = f"exceeded the timeout of {self._task.timeout} seconds"
         return replace(self._report, outcome=Outcome.TIMED_OUT, exit_code=code, reason=why)
+
+    def _idle(self) -> Report:
+        """As good an end as any, for what has none of its own."""
+        why = f"idle for {format_seconds(self._task.idle_timeout)}"
+        return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0, reason=why)
 
     def _with_lost(self, report: Report) -> Report:
         """Files that could not be stored are missing from the results: that has to be told."""
@@ -403,6 +420,11 @@ class _Attempt:
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)
+
+
+def _write_program(file: Path, text: str) -> None:
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    file.chmod(0o700)
 
 
 def _meets(path: str, output: str) -> bool:

@@ -6,10 +6,12 @@ Nothing here prints or exits. Events go to `on_event`; errors are those of `sojo
 from sojourn.api.creating import check, create, load, load_all, plan, run
 from sojourn.api.finding import gc, get, latest, latest_deleted, list_tasks, overview, saved_log
 from sojourn.api.handle import Handle, Result
+from sojourn.api.machine import Machine
 from sojourn.api.telling import OnEvent
 
 __all__ = [
     "Handle",
+    "Machine",
     "OnEvent",
     "Result",
     "check",

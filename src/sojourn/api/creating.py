@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sojourn.engine.creation import Launch, Plan
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["check", "create", "load", "load_all", "plan", "run"]
+__all__ = ["check", "create", "launch_of", "load", "load_all", "plan", "run"]
 
 
 def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
@@ -90,7 +90,7 @@ def plan(
     """What `create` would upload and make; checks the same, and makes nothing."""
     task = _task(task, changes)
     ctx = ctx or context_for(on_event)
-    return engine.creation.plan(ctx, clouds.load(task.cloud), _launch(ctx, task, None, gitignore))
+    return engine.creation.plan(ctx, clouds.load(task.cloud), launch_of(ctx, task, None, gitignore))
 
 
 def create(
@@ -110,12 +110,13 @@ def create(
     task = _task(task, changes)
     ctx = ctx or context_for(on_event)
     cloud = clouds.load(task.cloud)
-    launch = _launch(ctx, task, id, gitignore)
+    launch = launch_of(ctx, task, id, gitignore)
     engine.creation.create(ctx, cloud, launch)
     return Handle(cloud, launch.id, ctx, launch.task)
 
 
-def _launch(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:
+def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:
+    """All that creating a task needs, from this computer."""
     _tell_of_missing(ctx, task)
     return engine.creation.Launch(
         id or TaskId.for_name(task.name, os.environ),

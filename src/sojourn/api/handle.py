@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Cloud,
         Connection,
         KeyPair,
-        Machine,
+        Member,
         Reach,
         RemoteProcess,
         Terminal,
@@ -86,7 +86,7 @@ class Handle:
         """Its state now."""
         return engine.observe.status(self._ctx, self._cloud, self._id)
 
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[Member]:
         """The machines that are alive now."""
         fleet = self._cloud.scaler(self._id).fleet(self._ctx)
         return list(fleet.machines) if fleet else []

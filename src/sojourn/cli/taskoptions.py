@@ -18,7 +18,7 @@ from sojourn.taskfiles.reading import read_text
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["PATH", "task_options", "tasks_from"]
+__all__ = ["PATH", "fields_from", "machine_options", "task_options", "tasks_from"]
 
 PATH = click.Path(readable=False)
 """Shells complete it. Whether it can be read we look at ourselves, and name the field."""
@@ -70,7 +70,6 @@ _OPTIONS = (
         metavar="FILE",
         help="Read variables from a file of NAME=VALUE lines; repeatable.",
     ),
-    click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
     click.option(
         "--timeout",
         metavar="DURATION",
@@ -120,8 +119,31 @@ _OPTIONS = (
 )
 
 
+_OF_TASKS = (
+    click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
+    click.option(
+        "--stay",
+        is_flag=True,
+        default=None,
+        help="Keep the machine after the script until the task is deleted, idle or timed out.",
+    ),
+    click.option(
+        "--idle-timeout",
+        metavar="DURATION",
+        help="With --stay, end machines that are idle for this long (default: no limit).",
+    ),
+)
+
+
 def task_options(function: _Function) -> _Function:
     """Adds an option for every field of a task."""
+    for option in reversed((*_OPTIONS, *_OF_TASKS)):
+        function = option(function)
+    return function
+
+
+def machine_options(function: _Function) -> _Function:
+    """Adds an option for every field of a task that is a machine."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -132,6 +154,17 @@ def tasks_from(
 ) -> list[Task]:
     """The tasks that a command line asks for: options win over what a file says."""
     typed = Typed.of(ctx)
+    given = fields_from(options)
+    workdir = given.get("workdir", "")
+    tasks = [changed(task, given) for task in read_target(ctx, typed, workdir)]
+    if typed.dashed and not workdir and (left := stranded(typed.words[1:], workdir)):
+        warn(f"Not uploading without --workdir: {', '.join(left)}")
+    _refuse_doubles(tasks)
+    return tasks
+
+
+def fields_from(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a task that options give."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     if given.pop("no_output", None):
         if given.get("output"):
@@ -144,12 +177,7 @@ def tasks_from(
         given["options"] = {key: _from_file(key, text) for key, text in given["options"].items()}
     for file in reversed(given.pop("env_files", ())):
         given["environment"] = {**_read_env_file(file), **given.get("environment", {})}
-    workdir = given.get("workdir", "")
-    tasks = [changed(task, given) for task in read_target(ctx, typed, workdir)]
-    if typed.dashed and not workdir and (left := stranded(typed.words[1:], workdir)):
-        warn(f"Not uploading without --workdir: {', '.join(left)}")
-    _refuse_doubles(tasks)
-    return tasks
+    return given
 
 
 def _read_env_file(file: str) -> dict[str, str]:

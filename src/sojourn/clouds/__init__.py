@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud
 
 __all__ = [
+    "FOR_MACHINES",
     "NAMES",
     "about",
     "any_of",
     "examine",
     "is_set_up",
+    "known",
     "load",
     "not_set_up",
     "set_up",
@@ -38,6 +40,9 @@ NAMES = ("local", "aws", "gcp", "az", "k8s")
 
 The first is the one of tasks that name none.
 """
+
+FOR_MACHINES = "aws"
+"""The one of machines that name none, as in the old provider."""
 
 
 class _Package(Protocol):
@@ -52,8 +57,16 @@ class _Package(Protocol):
         """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
 
 
+def known(name: str) -> str:
+    """The name of a cloud that may have been given by another one; what is none stays."""
+    if name in NAMES:
+        return name
+    return next((each for each in NAMES if name in about(each).aliases), name)
+
+
 def load(name: str) -> Cloud:
     """The cloud of this name; its module, and so its SDK, is imported only now."""
+    name = known(name)
     if name not in NAMES:
         import difflib  # only for those who mistyped it
 

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["About"]
+__all__ = ["About", "MachineArgument"]
+
+
+@dataclass(frozen=True)
+class MachineArgument:
+    """An argument of old configurations, by the cloud's name.
+
+    `target`: the field of a task that it sets, such as `options.network`. `pairs`: it is a map,
+    written as `a=b,c=d`.
+    """
+
+    name: str
+    target: str
+    help: str
+    pairs: bool = False
 
 
 @dataclass(frozen=True)
@@ -19,3 +33,5 @@ class About:
     variables: tuple[str, ...] = ()  # names, of which nobody reads the values here
     files: tuple[str, ...] = ()  # "~/..."
     options: tuple[tuple[str, str], ...] = ()  # what it takes as a task's `options`: names, help
+    aliases: tuple[str, ...] = ()  # other names that it answers to
+    machine_arguments: tuple[MachineArgument, ...] = ()  # of machines in Terraform, only for it

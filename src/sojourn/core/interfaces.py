@@ -36,7 +36,7 @@ __all__ = [
     "Ignore",
     "KeyPair",
     "LogCursor",
-    "Machine",
+    "Member",
     "Reach",
     "RemoteProcess",
     "Resource",
@@ -57,7 +57,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Machine:
+class Member:
     """One member of a scaler, as observed."""
 
     id: str
@@ -73,7 +73,7 @@ class Fleet:
     """
 
     wanted: int
-    machines: tuple[Machine, ...]
+    machines: tuple[Member, ...]
     stuck: bool = False
 
 

@@ -73,7 +73,8 @@ class Task:
     The meaning of every field is in docs/reference.md. Environment values may be secret, so they
     are not part of the representation. `timeout` may be given as a text such as "1h30m", and
     `arguments` as a list. `mounts` is data that is there already, by the path where the script
-    finds it; `options` is what only this cloud has a word for.
+    finds it; `options` is what only this cloud has a word for. A task that stays has no end of its
+    own: its machine is there until somebody takes it away, or it was idle for too long.
     """
 
     script: str
@@ -93,13 +94,14 @@ class Task:
     arguments: tuple[str, ...] = ()
     mounts: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    stay: bool = False
+    idle_timeout: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.arguments, list):
             object.__setattr__(self, "arguments", tuple(self.arguments))
-        if isinstance(self.timeout, str):
-            with suppress(ValueError):
-                object.__setattr__(self, "timeout", parse_seconds(self.timeout))
+        for name in ("timeout", "idle_timeout"):
+            _in_seconds(self, name)
         for name in ("environment", "tags", "mounts", "options"):
             _copy(self, name)
         _refuse(self._problems())
@@ -134,13 +136,7 @@ class Task:
             high=_MACHINES_AT_MOST,
         )
         yield from _argument_problems(self.arguments)
-        yield from _number(
-            self,
-            "timeout",
-            "a number of seconds (at least 1) or a duration such as '1h30m'",
-            low=1,
-            high=_LARGEST,
-        )
+        yield from self._time_problems()
         if not isinstance(self.storage, Storage):
             yield Problem("storage", "must be a Storage")
         if isinstance(self.environment, Mapping):
@@ -149,6 +145,25 @@ class Task:
             yield Problem("environment", "must be a map of names to values")
         for name in ("tags", "mounts", "options"):
             yield from _mapping(getattr(self, name), name)
+
+    def _time_problems(self) -> Iterator[Problem]:
+        endless = self.stay is True
+        least = "at least 1, or 0 for no limit" if endless else "at least 1"
+        right = f"a number of seconds ({least}) or a duration such as '1h30m'"
+        yield from _number(
+            self, "timeout", right, low=1, high=_LARGEST, also=0 if endless else None
+        )
+        if type(self.stay) is not bool:
+            yield Problem("stay", f"must be a boolean, got {self.stay!r}")
+        yield from _number(
+            self,
+            "idle_timeout",
+            "a number of seconds or a duration such as '1h30m'; 0: no limit",
+            low=0,
+            high=_LARGEST,
+        )
+        if self.idle_timeout and not self.stay:
+            yield Problem("idle_timeout", "requires stay")
 
     def filters(self) -> Filters:
         """The files that are transferred in neither direction."""
@@ -179,6 +194,14 @@ def _copy(holder: object, name: str) -> None:
     value = getattr(holder, name)
     if isinstance(value, Mapping):
         object.__setattr__(holder, name, dict(value))
+
+
+def _in_seconds(holder: object, name: str) -> None:
+    """What is no duration is left as it is, to be refused."""
+    value = getattr(holder, name)
+    if isinstance(value, str):
+        with suppress(ValueError):
+            object.__setattr__(holder, name, parse_seconds(value))
 
 
 def _refuse(problems: Iterator[Problem]) -> None:

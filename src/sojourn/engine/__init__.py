@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sojourn.engine import (
+        answering,
         creation,
         gc,
         gitignore,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "answering",
     "creation",
     "gc",
     "gitignore",

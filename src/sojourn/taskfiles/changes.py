@@ -36,6 +36,8 @@ class Fields(TypedDict, total=False):
     arguments: Sequence[str]
     mounts: Mapping[str, str]
     options: Mapping[str, str]
+    stay: bool
+    idle_timeout: int | str
     workdir: str | PathLike[str]
     output: str
     exclude: Sequence[str]

@@ -21,7 +21,8 @@ __all__ = ["FIELDS", "KINDS", "decode_task"]
 
 KINDS: dict[type, dict[str, Any]] = {
     Storage: get_type_hints(Storage),
-    Task: {**get_type_hints(Task), "timeout": Any},  # a number or "1h30m": the task knows
+    # A number or "1h30m": the task knows.
+    Task: {**get_type_hints(Task), "timeout": Any, "idle_timeout": Any},
 }
 FIELDS = (*KINDS[Task], *(f"storage.{name}" for name in KINDS[Storage]))
 """All that can be written, by their whole names."""

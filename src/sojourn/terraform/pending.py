@@ -52,13 +52,14 @@ class Note:
     mark: str
 
     @classmethod
-    def on(cls, task: Task) -> Note:
+    def on(cls, task: Task, called: str = "") -> Note:
         """The same for the same task made in the same folder and workspace.
 
         Tells nothing of what is in it.
         """
         folder = os.getcwd()
         where = {"folder": folder, "workspace": _workspace()}
+        where |= {"called": called} if called else {}
         text = json.dumps({**task.to_dict(), **where}, sort_keys=True)
         return cls(task.cloud, folder, hashlib.sha256(text.encode()).hexdigest())
 
@@ -71,17 +72,19 @@ class Note:
 
 
 @contextmanager
-def creation(ctx: Context, task: Task) -> Iterator[tuple[TaskId, bool]]:
+def creation(ctx: Context, task: Task, called: str = "") -> Iterator[tuple[TaskId, bool]]:
     """The id to create a task with, and whether an earlier creation of it was broken off.
+
+    `called`: part of a new id, for people to know it by.
 
     The note on it stays until Terraform is known to have what is answered: the block's result, or
     a Failure with a state. It goes with a Failure without one, unless it was there before, and
     stays after any other exception.
     """
     folder = _folder()
-    note = Note.on(task)
+    note = Note.on(task, called)
     earlier = _taken_over(folder, note)
-    path, others = (earlier, False) if earlier else _begun(ctx, folder, task, note)
+    path, others = (earlier, False) if earlier else _begun(ctx, folder, _new_id(task, called), note)
     try:
         yield TaskId.parse(path.stem), earlier is not None
     except Failure as failure:
@@ -208,9 +211,12 @@ def _peek(path: Path) -> Note | None:
         os.close(file)
 
 
-def _begun(ctx: Context, folder: Path, task: Task, note: Note) -> tuple[Path, bool]:
+def _new_id(task: Task, called: str) -> TaskId:
+    return TaskId.random(called) if called else TaskId.for_name(task.name, os.environ)
+
+
+def _begun(ctx: Context, folder: Path, id: TaskId, note: Note) -> tuple[Path, bool]:
     """A note, and whether it is that of another task of the same name, which was broken off."""
-    id = TaskId.for_name(task.name, os.environ)  # noqa: A001
     path = folder / f"{id}{_BEGUN}"
     lock = _held(ctx, path)
     others = Note.read(lock) is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn import api
 from sojourn.core.errors import SojournError
 from sojourn.terraform import pending
+from sojourn.terraform.machine import MachineResource
 from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.schema import Block, Schema
 from sojourn.terraform.task import TaskResource
@@ -27,7 +28,10 @@ class IterativeProvider:
     schema = Schema(
         Block(description="Reads credentials from the same places as each cloud's own tools.")
     )
-    resources: Mapping[str, Resource] = {"iterative_task": TaskResource()}
+    resources: Mapping[str, Resource] = {
+        "iterative_task": TaskResource(),
+        "iterative_machine": MachineResource(),
+    }
     data_sources: Mapping[str, DataSource] = {"iterative_task": TaskData()}
 
     def configure(self, call: Call) -> Iterable[Diagnostic]:

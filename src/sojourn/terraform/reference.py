@@ -61,11 +61,9 @@ def _in_place(schema: Schema) -> Iterator[str]:
     ]
     if any(a.replace for a in every):
         free = [f"`{a.name}`" for a in every if a.optional and not a.replace]
-        yield from (
-            f"{', '.join(free)} and `timeouts` are updated in place; "
-            "changing any other argument replaces the task.",
-            "",
-        )
+        which = f"{', '.join(free)} and `timeouts` are" if free else "`timeouts` is"
+        yield (f"{which} updated in place; changing any other argument replaces what there is.")
+        yield ""
 
 
 def _table(head: str, attributes: list[Attribute] | tuple[Attribute, ...]) -> Iterator[str]:

@@ -11,8 +11,9 @@ from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, Soj
 from sojourn.core.ids import TaskId
 from sojourn.core.status import State
 from sojourn.terraform import pending
-from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
+from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.values import Object, Unknown, is_known
+from sojourn.terraform.steps import created, handle_of, looked_at
 from sojourn.terraform.taskschema import TASK, storage_of, task_of
 from sojourn.terraform.taskstate import completed, described, nothing_observed, observed
 from sojourn.terraform.translate import context, diagnostics, failing
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.task import Storage, Task
+    from sojourn.core.task import Storage
     from sojourn.terraform.plugin.resource import Call
 
 __all__ = ["TaskResource"]
 
-_LOOK_WITHIN = 60.0  # seconds to see what a creation that failed left
 _KEPT = (
     "Results that were not downloaded are still in the cloud. Fix the problem and run "
     "`terraform destroy` again, or run `sojourn delete --force {id}` to delete it anyway."
@@ -73,14 +73,14 @@ class TaskResource:
             with pending.creation(ctx, task) as (own, resumed):
                 call.log = call.log.having(id=str(own))
                 state = {**planned, **nothing_observed(), "id": str(own)}
-                handle = _created(ctx, task, own, state, resumed)
-                return _looked_at(call, handle, state)
+                handle = created(ctx, task, own, state, resumed, api.create)
+                return looked_at(call, handle, state, observed)
 
     def read(self, call: Call, state: Object) -> Object | None:
         pending.forget(state["id"])
         with failing():
             try:
-                return {**state, **observed(_handle(state, context(call)))}
+                return {**state, **observed(handle_of(state, context(call)))}
             except NotFound:
                 call.log.write("warn", f"{state['id']} no longer exists")
                 return None
@@ -89,7 +89,9 @@ class TaskResource:
         with failing():
             storage = storage_of(planned)
             if storage != storage_of(prior):
-                _handle(prior, context(call)).amend(output=storage.output, exclude=storage.exclude)
+                handle_of(prior, context(call)).amend(
+                    output=storage.output, exclude=storage.exclude
+                )
         return planned
 
     def delete(self, call: Call, state: Object) -> None:
@@ -100,7 +102,7 @@ class TaskResource:
                 ctx.warn(f"Keeping {own}: another resource with this name uses it now")
                 return
             try:
-                handle = _handle(state, ctx)
+                handle = handle_of(state, ctx)
                 storage = storage_of(state)
                 if storage.output:
                     _refuse_to_lose(handle, storage)
@@ -125,47 +127,6 @@ class TaskResource:
     def upgrade(self, version: int, state: Object) -> Object:
         """Version 0 was the old provider's: the same, without what came later."""
         return completed(state)
-
-
-def _created(ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool) -> api.Handle:
-    """Create it; if that fails and leaves something behind, Terraform has to know of it."""
-    handle = api.get(str(id), cloud=task.cloud, ctx=ctx)
-    existed = handle.exists() and not resumed
-    if existed:
-        ctx.warn(f"{id} already exists and is adopted if it is the same task")
-    try:
-        return api.create(task, id=id, ctx=ctx)
-    except (SojournError, OSError) as error:
-        # One that was there before goes on as it is; one that is another's is not ours to keep.
-        ours = not existed and not isinstance(error, Conflict)
-        raise Failure(diagnostics(error), state if ours and _left(handle, ctx) else None) from error
-
-
-def _looked_at(call: Call, handle: api.Handle, state: Object) -> Object:
-    try:
-        return {**state, **observed(handle)}
-    except (SojournError, OSError) as error:  # it exists: nothing may be lost now
-        summary = f"Started {handle.id}, but could not read its state"
-        call.warn(Diagnostic(summary, str(error), warning=True))
-        return state
-
-
-def _left(handle: api.Handle, ctx: Context) -> bool:
-    looking = ctx.shielded().within(_LOOK_WITHIN)
-    try:
-        return api.get(handle.id, cloud=handle.cloud, ctx=looking).exists()
-    except (SojournError, OSError):
-        return True  # it cannot be told: better a task too many in the state than one too few
-
-
-def _handle(state: Object, ctx: Context) -> api.Handle:
-    if state["cloud"] not in clouds.NAMES:
-        raise Conflict(
-            f"{state['id']} uses the cloud {state['cloud']!r}, which this version does not support",
-            hint="If another provider created it, destroy it with that provider, or run "
-            "`terraform state rm` to remove it from the state.",
-        )
-    return api.get(state["id"], cloud=state["cloud"], ctx=ctx)
 
 
 def _refuse_to_lose(handle: api.Handle, storage: Storage) -> None:

@@ -10,6 +10,7 @@ from sojourn import clouds
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.task import DEFAULT_TIMEOUT, Storage, Task
 from sojourn.terraform.plugin.schema import (
+    BOOL,
     NUMBER,
     STRING,
     Attribute,
@@ -82,6 +83,18 @@ _ARGUMENTS = (
         NUMBER,
         "Maximum run time per machine, in seconds.",
         default=DEFAULT_TIMEOUT,
+    ),
+    _argument(
+        "stay",
+        BOOL,
+        "Whether machines stay after the script, until the task is destroyed, idle or timed out.",
+        default=False,
+    ),
+    _argument(
+        "idle_timeout",
+        NUMBER,
+        "With `stay`, seconds after which an idle machine ends; `0`: no limit.",
+        default=0,
     ),
     _argument("tags", _TEXT_MAP, "Tags of all cloud resources."),
     _argument(

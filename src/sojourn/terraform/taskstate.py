@@ -58,6 +58,8 @@ def described(task: Task) -> Object:
             "permission_set",
             "parallelism",
             "timeout",
+            "stay",
+            "idle_timeout",
         )
     }
     if not task.environment:  # else its values are known to the machines alone

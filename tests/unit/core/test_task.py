@@ -41,6 +41,8 @@ def test_defaults() -> None:
         "arguments": (),
         "mounts": {},
         "options": {},
+        "stay": False,
+        "idle_timeout": 0,
     }
 
 
@@ -286,7 +288,23 @@ def full() -> Task:
         arguments=("--lr", "0.1"),
         mounts={"/data": "claim:datasets:ro"},
         options={"pod": "spec: {}"},
+        stay=True,
+        idle_timeout=30,
     )
+
+
+def test_a_task_that_stays_may_have_no_time_limit() -> None:
+    assert Task(SCRIPT, stay=True, timeout=0).timeout == 0
+    with pytest.raises(InvalidInput, match="timeout: must be a number of seconds"):
+        Task(SCRIPT, timeout=0)
+
+
+def test_an_idle_timeout_is_a_duration_of_a_task_that_stays() -> None:
+    assert Task(SCRIPT, stay=True, idle_timeout="1h30m").idle_timeout == 5400  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="idle_timeout: requires stay"):
+        Task(SCRIPT, idle_timeout=60)
+    with pytest.raises(InvalidInput, match="idle_timeout: must be a number of seconds"):
+        Task(SCRIPT, stay=True, idle_timeout=-1)
 
 
 def test_round_trip_without_values_that_may_be_secret() -> None:

@@ -12,7 +12,7 @@ from sojourn.cli.session import id_argument, json_option, opened
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
-    from sojourn.core.interfaces import Machine
+    from sojourn.core.interfaces import Member
 
 
 @click.command()
@@ -59,7 +59,7 @@ def _about(handle: Handle) -> tuple[str, str]:
     return created, handle.task().machine
 
 
-def _cells(machine: Machine, rank: int | None) -> tuple[str, ...]:
+def _cells(machine: Member, rank: int | None) -> tuple[str, ...]:
     """Of the newest, not all is known yet."""
     carries = "" if rank is None else f"rank {rank}"
     since = f"since {machine.started}" if machine.started else ""

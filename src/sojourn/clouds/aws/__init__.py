@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.vm import OPTIONS
-from sojourn.core.about import About
+from sojourn.core.about import About, MachineArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,9 @@ ABOUT = About(
     ),
     files=("~/.aws/credentials", "~/.aws/config"),
     options=OPTIONS,
+    machine_arguments=(
+        MachineArgument("aws_subnet_id", "options.network", "Subnet of the machine."),
+    ),
 )
 
 

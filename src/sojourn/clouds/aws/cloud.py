@@ -52,8 +52,8 @@ class AwsCloud:
         self._check_profile(given)
         tags.check(task)
         self._locations.check(task)
-        self._offers.check(task)
-        return (note,) if note else ()
+        notes = self._offers.check(task)
+        return (note, *notes) if note else notes
 
     def _check_profile(self, given: str) -> None:
         """Refuse a profile that is not there, if we may know."""

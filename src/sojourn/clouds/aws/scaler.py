@@ -19,7 +19,7 @@ from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Fleet, Machine
+from sojourn.core.interfaces import Fleet, Member
 from sojourn.core.parallel import together
 from sojourn.storage.data import StoreData
 
@@ -198,11 +198,11 @@ class AwsScaler(AwsResource):
         wanted = int(group["DesiredCapacity"])
         return Fleet(wanted, tuple(self._alive(members)), stuck=_stuck(group))
 
-    def _alive(self, members: list[str]) -> list[Machine]:
+    def _alive(self, members: list[str]) -> list[Member]:
         """Those that EC2 does not tell to be gone; of the newest it may not know anything yet."""
         known = self._described(members)
         return [
-            _machine(known[member]) if member in known else Machine(member)
+            _machine(known[member]) if member in known else Member(member)
             for member in members
             if member not in known or known[member]["State"]["Name"] in _HERE
         ]
@@ -304,9 +304,9 @@ def _stuck(group: Any) -> bool:
     return any(each["ProcessName"] == _LAUNCH for each in group.get("SuspendedProcesses", ()))
 
 
-def _machine(item: Any) -> Machine:
+def _machine(item: Any) -> Member:
     started = item["LaunchTime"].strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Machine(item["InstanceId"], _address(item), started)
+    return Member(item["InstanceId"], _address(item), started)
 
 
 def _address(item: Any) -> str:

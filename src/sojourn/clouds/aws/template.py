@@ -15,6 +15,7 @@ from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.aws.store_address import options_for_machines, url_of
 from sojourn.clouds.aws.user_data import LONGEST, user_data
+from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.machine_settings import machine_settings
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
 from sojourn.clouds.vm.waiting import until_known
@@ -91,7 +92,7 @@ class LaunchTemplate(AwsResource):
 
     def _disk(self, device: str) -> dict[str, Any]:
         """Whatever the image says, no disk outlives its machine."""
-        size = self._deployment.wanted.disk_size
+        size = disk_size(self._deployment.wanted, self._deployment.offer.image.size)
         if size <= 0 or device != self._deployment.offer.image.root_device:
             return {"DeleteOnTermination": True}
         sized = {"VolumeSize": size, "VolumeType": "gp3", "Encrypted": True}

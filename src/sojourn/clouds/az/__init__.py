@@ -17,6 +17,7 @@ __all__ = ["ABOUT", "examine", "make_cloud"]
 
 ABOUT = About(
     title="Azure",
+    aliases=("azure",),
     extra="az",
     packages=("azure-identity", "cryptography", "httpx", "pip"),  # pip fetches for machines
     modules=("azure.identity", "cryptography", "httpx"),

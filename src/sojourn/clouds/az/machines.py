@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from sojourn.clouds.az.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Image", "ImageName", "Offer", "Offers", "Size", "parse_image", "user_of"]
+__all__ = [
+    "SMALLEST_DISK",
+    "Image",
+    "ImageName",
+    "Offer",
+    "Offers",
+    "Size",
+    "parse_image",
+    "user_of",
+]
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ _FORM = re.compile(
     r"(:?#plan)?"
 )
 _USER = "ubuntu"
+SMALLEST_DISK = 30  # GB, which images for Linux have there; Azure does not tell of one by one
 _GENERATIONS = {"V1": "1", "V2": "2"}
 
 

@@ -18,7 +18,7 @@ from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Fleet, Machine
+from sojourn.core.interfaces import Fleet, Member
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
@@ -332,9 +332,9 @@ def _made(machine: Any) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
-def _machine(item: Any, addresses: dict[str, str]) -> Machine:
+def _machine(item: Any, addresses: dict[str, str]) -> Member:
     started = _second(_made(item).isoformat())
-    return Machine(str(item["properties"]["vmId"]), addresses.get(item["instanceId"], ""), started)
+    return Member(str(item["properties"]["vmId"]), addresses.get(item["instanceId"], ""), started)
 
 
 def _second(text: str) -> str:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import listing
 from sojourn.clouds.az.account import version_of
+from sojourn.clouds.az.machines import SMALLEST_DISK
 from sojourn.clouds.az.profile import identities
 from sojourn.clouds.az.resources import Identity, Network
 from sojourn.clouds.az.store_address import for_machines, https_url
 from sojourn.clouds.az.user_data import LONGEST, custom_data
 from sojourn.clouds.vm import keys
+from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.machine_settings import machine_settings
 from sojourn.clouds.vm.options import network_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
@@ -94,7 +96,7 @@ def _system(deployment: Deployment, identity: str) -> dict[str, Any]:
 
 
 def _disk(deployment: Deployment) -> dict[str, Any]:
-    image, size = deployment.offer.image.name, deployment.wanted.disk_size
+    image, size = deployment.offer.image.name, disk_size(deployment.wanted, SMALLEST_DISK)
     kind = "Premium_LRS" if deployment.offer.size.premium else "StandardSSD_LRS"
     disk: dict[str, Any] = {
         "createOption": "FromImage",

@@ -57,8 +57,8 @@ class GoogleCloud:
         tags.check(task)
         note = self._check_profile(task.permission_set)
         self._locations.check(task)
-        self._offers.check(task)
-        return (note,) if note else ()
+        notes = self._offers.check(task)
+        return (note, *notes) if note else notes
 
     def _check_profile(self, given: str) -> str:
         """Refuse an account that is not there, if we may know; returns what there is to say."""

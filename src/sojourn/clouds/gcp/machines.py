@@ -11,6 +11,7 @@ from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.gcp.machine_types import MachineType, machine_type
 from sojourn.clouds.gcp.networks import NetworkPaths, find_network
 from sojourn.clouds.gcp.regions import region_of, zone
+from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, network_of
 from sojourn.core.errors import InvalidInput, NotFound
 
@@ -103,13 +104,9 @@ class Offers:
         self._account = account
         self._known: dict[tuple[str, str, str, Network], Offer] = {}
 
-    def check(self, task: Task) -> None:
-        """Refuse what is not there, and what does not fit."""
-        size = self.find(task).image.size
-        if 0 < task.disk_size < size:
-            raise InvalidInput(
-                "disk_size", f"must be at least {size} for {task.image!r}, got {task.disk_size}"
-            )
+    def check(self, task: Task) -> list[str]:
+        """Refuse what is not there, and what does not fit; returns notes."""
+        return note_on_disk(task, self.find(task).image.size)
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""

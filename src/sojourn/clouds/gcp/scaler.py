@@ -17,7 +17,7 @@ from sojourn.clouds.vm.resource import TaskResource
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Fleet, Machine
+from sojourn.core.interfaces import Fleet, Member
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
@@ -195,11 +195,11 @@ class GoogleScaler(TaskResource[Deployment]):
         return self._deployment.account.compute(self.title, method, path, body, **query)
 
 
-def _machine(item: Any) -> Machine:
+def _machine(item: Any) -> Member:
     [interface, *_] = item.get("networkInterfaces") or [{}]
     [access, *_] = interface.get("accessConfigs") or [{}]
     address = access.get("natIP") or interface.get("networkIP", "")
-    return Machine(str(item["id"]), address, _utc(item["creationTimestamp"]))
+    return Member(str(item["id"]), address, _utc(item["creationTimestamp"]))
 
 
 def _utc(text: str) -> str:

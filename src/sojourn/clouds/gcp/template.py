@@ -10,6 +10,7 @@ from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
 from sojourn.clouds.gcp.user_data import LONGEST, startup_script
+from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.keys import make_key_pair
 from sojourn.clouds.vm.machine_settings import machine_settings, time_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
@@ -96,8 +97,9 @@ class InstanceTemplate(TaskResource[Deployment]):
             "diskType": "pd-balanced",
             "labels": self._deployment.labels,
         }
-        if self._deployment.wanted.disk_size > 0:
-            params["diskSizeGb"] = str(self._deployment.wanted.disk_size)
+        size = disk_size(self._deployment.wanted, self._deployment.offer.image.size)
+        if size > 0:
+            params["diskSizeGb"] = str(size)
         return {"boot": True, "autoDelete": True, "initializeParams": params}
 
     def _metadata(self) -> list[dict[str, str]]:
@@ -114,12 +116,13 @@ class InstanceTemplate(TaskResource[Deployment]):
     def _scheduling(self) -> dict[str, Any]:
         """Google deletes a machine whose time is over, whatever becomes of us and of it."""
         wanted, gpus = self._deployment.wanted, self._deployment.offer.type.has_gpus
-        seconds = int(time_of(wanted.timeout).total_seconds())
-        scheduling: dict[str, Any] = {
-            "maxRunDuration": {"seconds": str(seconds)},
-            "instanceTerminationAction": "DELETE",
-            "automaticRestart": False,  # else one that ends itself might come back
-        }
+        # Else one that ends itself might come back.
+        scheduling: dict[str, Any] = {"automaticRestart": False}
+        if wanted.timeout:
+            seconds = int(time_of(wanted.timeout).total_seconds())
+            scheduling["maxRunDuration"] = {"seconds": str(seconds)}
+        if wanted.timeout or wanted.spot >= 0:
+            scheduling["instanceTerminationAction"] = "DELETE"
         if wanted.spot >= 0:
             scheduling["provisioningModel"] = "SPOT"
         if wanted.spot >= 0 or gpus:

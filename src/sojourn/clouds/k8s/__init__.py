@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sojourn.core.about import About
+from sojourn.core.about import About, MachineArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,7 @@ __all__ = ["ABOUT", "examine", "make_cloud"]
 
 ABOUT = About(
     title="Kubernetes",
+    aliases=("kubernetes",),
     extra="k8s",
     packages=("httpx", "websockets", "pip"),  # pip fetches what machines need
     modules=("httpx", "websockets"),
@@ -33,6 +34,11 @@ ABOUT = About(
         ("agent_image", "image of the agent's container, with Python 3.10 or later"),
         ("pod", "YAML with `metadata` and `spec`, merged into pods as `kubectl patch` does"),
         ("storage_class", "storage class of the task's claim (default: the cluster's)"),
+    ),
+    machine_arguments=(
+        MachineArgument(
+            "kubernetes_node_selector", "region", "Labels of the nodes to run on.", pairs=True
+        ),
     ),
 )
 

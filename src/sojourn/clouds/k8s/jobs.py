@@ -46,13 +46,14 @@ def job(
     metadata = names.metadata(id, names.job_name(id, rank), task, rank=str(rank))
     if again:
         metadata["annotations"] = {**metadata.get("annotations", {}), _AGAIN: "yes"}
+    timeout = task.timeout or _LONGEST
     template = machine_template(id, task, rank, place, spot=spot, restricted=restricted)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata,
         "spec": {
-            "activeDeadlineSeconds": min(_WEEK + _PODS_IN_TIME * task.timeout, _LONGEST),
+            "activeDeadlineSeconds": min(_WEEK + _PODS_IN_TIME * timeout, _LONGEST),
             "backoffLimitPerIndex": 0,
             "completionMode": "Indexed",
             "completions": _PODS,

@@ -113,7 +113,7 @@ def machine_template(
     amounts = parse_machine(task.machine)
     spec = {
         **_common(task, options, restricted=restricted),
-        "activeDeadlineSeconds": min(task.timeout + _SLACK, _LONGEST),
+        "activeDeadlineSeconds": min((task.timeout or _LONGEST) + _SLACK, _LONGEST),
         "terminationGracePeriodSeconds": GRACE + _STORING,
         "containers": [
             _script_container(task, options),

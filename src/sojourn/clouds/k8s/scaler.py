@@ -15,7 +15,7 @@ from sojourn.clouds.k8s.resources import gone
 from sojourn.clouds.k8s.websocket import execute
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Fleet, Machine
+from sojourn.core.interfaces import Fleet, Member
 from sojourn.core.parallel import together
 from sojourn.storage import layout
 from sojourn.storage.data import StoreData
@@ -246,6 +246,6 @@ def _failed(job: Object) -> bool:
     return any(c["type"] == "Failed" and c["status"] == "True" for c in conditions)
 
 
-def _machine(pod: Object) -> Machine:
+def _machine(pod: Object) -> Member:
     status = pod["status"]
-    return Machine(pod["metadata"]["name"], status.get("podIP", ""), status.get("startTime", ""))
+    return Member(pod["metadata"]["name"], status.get("podIP", ""), status.get("startTime", ""))

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sojourn.agent.config import GUESTS
 from sojourn.agent.process import below
 from sojourn.clouds.local.strays import began, kill_strays, lives
 
@@ -22,13 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["add_guest", "kill_guests", "kill_session"]
 
-_FOLDER = "guests"
 _ROUNDS = 100
 
 
 def add_guest(machine: Path, pid: int) -> None:
     """Write a command down; a machine whose folder is gone raises FileNotFoundError."""
-    folder = machine / _FOLDER
+    folder = machine / GUESTS
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / str(pid)).write_text(began(pid))
 
@@ -47,9 +47,9 @@ def kill_guests(id: TaskId, machine: Path, adopter: int = 0) -> None:
 def _guests(machine: Path) -> dict[int, str]:
     guests: dict[int, str] = {}
     with suppress(OSError):
-        for name in os.listdir(machine / _FOLDER):
+        for name in os.listdir(machine / GUESTS):
             with suppress(OSError, ValueError):
-                guests[int(name)] = (machine / _FOLDER / name).read_text()
+                guests[int(name)] = (machine / GUESTS / name).read_text()
     return guests
 
 

@@ -63,7 +63,7 @@ class LocalMachine:
         self.id = f"{TaskId.parse(settings.id).short}-{os.urandom(4).hex()}"
         self.began = time.monotonic()
         self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self._deadline = self.began + settings.timeout + STORING_WITHIN
+        self._deadline = self.began + (settings.timeout or float("inf")) + STORING_WITHIN
         self._told = float("inf")
         self.folder = Path(settings.machines_folder) / self.id
         self.folder.mkdir(mode=0o700, parents=True)

@@ -31,7 +31,7 @@ from sojourn.clouds.local.surroundings import needed
 from sojourn.clouds.local.wanted import Wanted
 from sojourn.core.errors import Conflict, IntegrityError, NotFound, Transient
 from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Fleet, KeyPair, Machine
+from sojourn.core.interfaces import Fleet, KeyPair, Member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +128,7 @@ class LocalScaler:
             return None
         self._revive()
         # Those alive first: one that ends between the two looks was wanted no more.
-        alive = [Machine(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
+        alive = [Member(m["id"], "127.0.0.1", m["started"]) for m in self._machines()]
         return Fleet(self._wanted.read().machines, tuple(alive))
 
     def events(self, ctx: Context) -> list[CloudEvent]:

@@ -17,6 +17,7 @@ _TTL = 60.0  # seconds of silence after which a machine counts as lost
 _GRACE = 30.0
 _HEARTBEAT = 30.0  # seconds; how often a machine that stores its work asks for more time
 _STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
+_ENDLESS = timedelta(days=3650)
 _FAILURES = 10  # of the agent, after which a machine gives up
 _BOOT_WITHIN = 300.0  # seconds; new rights may not be known everywhere yet
 
@@ -50,6 +51,8 @@ def machine_settings(
 def time_of(timeout: int) -> timedelta:
     """How long a machine may live: the task's timeout, and an hour to store the last of its work.
 
-    Whole minutes.
+    Whole minutes. No timeout is a long time: a machine whose users are all gone ends after all.
     """
+    if not timeout:
+        return _ENDLESS
     return timedelta(minutes=math.ceil(timeout / 60)) + _STORING

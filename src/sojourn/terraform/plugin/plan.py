@@ -58,7 +58,8 @@ def _value(attribute: Attribute, prior: Object | None, proposed: Any, config: An
     if attribute.default is not None:
         return attribute.default
     if attribute.computed:
-        return UNKNOWN if prior is None else prior[attribute.name]
+        before = None if prior is None else prior[attribute.name]
+        return UNKNOWN if prior is None or attribute.over(before) else before
     return proposed
 
 

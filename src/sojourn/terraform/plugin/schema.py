@@ -43,6 +43,7 @@ class Attribute:
 
     `default`: taken if the configuration says nothing.
     `replace`: another value means another resource; `same` decides what another value is.
+    `over`: of a computed value, whether what has it is at its end, and has to be replaced.
     `readable`: false if it cannot be read back, so that after an import the configuration's value
     is taken as it is.
     """
@@ -57,6 +58,7 @@ class Attribute:
     sensitive: bool = False
     replace: bool = False
     same: Callable[[Any, Any], bool] = field(default=lambda one, other: bool(one == other))
+    over: Callable[[Any], bool] = field(default=lambda value: False)
     readable: bool = True
 
     def to_wire(self) -> wire.Schema.Attribute:

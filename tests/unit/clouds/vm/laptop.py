@@ -7,7 +7,7 @@ from typing import Any
 
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Cloud, Machine
+from sojourn.core.interfaces import Cloud, Member
 from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
 from sojourn.engine import creation, lifecycle, observe, removal
@@ -64,7 +64,7 @@ class Laptop:
     def exists(self) -> bool:
         return lifecycle.exists(self.ctx, self.cloud, ID)
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[Member, ...]:
         fleet = self.cloud.scaler(ID).fleet(self.ctx)
         assert fleet
         return fleet.machines

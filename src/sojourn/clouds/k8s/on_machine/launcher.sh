@@ -3,7 +3,8 @@
 # containers have; when it is gone, its end of a pipe closes, and all ends here.
 #
 #   control   start [INTERPRETER], look, count, TERM, KILL, end                from the agent
-#   status    ready UID GID, started, cannot CODE, ended CODE KILLS, alive N  to the agent
+#   status    ready UID GID, started, cannot CODE, ended CODE KILLS,          to the agent
+#             alive PROCESSES MICROSECONDS
 #   output    what the script prints                                          to the agent
 #
 # Names begin with sojourn_: a variable of the image must reach the script as it is.
@@ -45,6 +46,19 @@ sojourn_killed() {
             case $key in oom_kill) kills=$count ;; esac
         done <"$file"
     done
+}
+
+# How long processors have worked here, in microseconds.
+sojourn_used() {
+    used=0
+    if [ -r /sys/fs/cgroup/cpu.stat ]; then
+        while read -r key count; do
+            case $key in usage_usec) used=$count ;; esac
+        done </sys/fs/cgroup/cpu.stat
+    elif [ -r /sys/fs/cgroup/cpuacct/cpuacct.usage ]; then
+        read -r used </sys/fs/cgroup/cpuacct/cpuacct.usage
+        used=${used%???}
+    fi
 }
 
 # One that has ended is there until its parent asks for it. Its first thread may end before it.
@@ -92,7 +106,8 @@ while read -r word <&4; do
     sojourn_look
     if [ "$word" = count ]; then
         set -- /proc/[0-9]*
-        echo "alive $#" >&3
+        sojourn_used
+        echo "alive $# $used" >&3
     fi
 done
 kill -s KILL -- -1 2>/dev/null

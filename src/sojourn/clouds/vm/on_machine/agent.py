@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, cast
 from sojourn.agent.background import say
 from sojourn.agent.config import TROUBLE, Config
 from sojourn.agent.environment import inherited
-from sojourn.agent.process import Script
 from sojourn.agent.work import Agent
 from sojourn.clouds.vm.on_machine.beside import NUMBER
+from sojourn.clouds.vm.on_machine.visited import MachineScript
 from sojourn.core.errors import SojournError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Beside:
         arguments: "Sequence[str]",
         wake: "Callable[[], None]",
     ) -> "RunningScript":
-        started = Script(file, workdir, {**inherited(os.environ), **environment}, arguments)
+        started = MachineScript(file, workdir, {**inherited(os.environ), **environment}, arguments)
         self._file.write_text(str(started.pid))
         return started
 

@@ -9,7 +9,7 @@ from sojourn.clouds.az.account import Account
 from sojourn.clouds.az.cloud import AzureCloud
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Machine
+from sojourn.core.interfaces import Member
 from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
 from sojourn.engine import creation, lifecycle, observe, removal
@@ -61,7 +61,7 @@ class Laptop:
     def exists(self) -> bool:
         return lifecycle.exists(self.ctx, self.cloud, ID)
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[Member, ...]:
         fleet = self.cloud.scaler(ID).fleet(self.ctx)
         assert fleet
         return fleet.machines

@@ -1,0 +1,174 @@
+"""`sojourn machine`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from sojourn.cli.commands.ssh import ssh
+from sojourn.cli.commands.start import start
+from sojourn.cli.each import to_each, with_state
+from sojourn.cli.session import Session, check_into, into_option, json_option, opened
+from sojourn.cli.taskoptions import PATH, fields_from, machine_options
+from sojourn.core.durations import format_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.api import Handle, Machine
+    from sojourn.core.status import Status
+    from sojourn.core.task import Task
+    from sojourn.taskfiles.changes import Fields
+
+
+@click.group()
+def machine() -> None:
+    """Create machines that stay, and use them.
+
+    \b
+    sojourn machine create --machine m+t4 setup.sh
+    sojourn machine ssh
+    sojourn machine list
+    """
+
+
+@machine.command(options_metavar="[OPTIONS]")
+@click.argument("script", type=PATH, required=False)
+@machine_options
+@click.option(
+    "--idle-timeout",
+    metavar="DURATION",
+    help="End the machine if it is idle for this long (default: 1h; 0: never).",
+)
+@click.option("--gitignore", is_flag=True, help="Do not upload files that .gitignore excludes.")
+@json_option
+def create(script: str | None, gitignore: bool, as_json: bool, **options: Any) -> None:
+    """Create a machine and wait until it can be used; prints its ID.
+
+    SCRIPT is its startup script. If the machine is lost, another one takes its place, with the
+    same workdir and after the same script. --timeout limits its life (default: 24h; 0: no limit).
+
+    \b
+    sojourn machine create --machine m+t4 --spot 0 setup.sh
+    sojourn machine create --workdir . --idle-timeout 30m
+    """
+    from sojourn import api
+    from sojourn.api.machine import machine_task
+    from sojourn.taskfiles.reading import read_text
+
+    with opened(as_json=as_json) as session:
+        text = read_text(Path(script)) if script else ""
+        task = machine_task(text, cast("Fields", fields_from(options)))
+        made = api.Machine.make(task, gitignore=gitignore, ctx=session.ctx)
+        row = {"type": "created", "id": made.id, "address": made.address}
+        session.renderer.result(row, made.id)
+        session.ctx.note(_advice(task, made.id))
+
+
+def _advice(task: Task, id: str) -> str:
+    """What it costs to forget it, and how not to."""
+    limits = [f"after {format_seconds(task.timeout)}"] if task.timeout else []
+    if task.idle_timeout:
+        limits.append(f"when idle for {format_seconds(task.idle_timeout)}")
+    end = f"It ends {' or '.join(limits)}" if limits else "It never ends by itself"
+    return (
+        f"{end}, and costs money until then. Run `sojourn ssh {id}` to use it, "
+        f"`sojourn delete {id}` to delete it."
+    )
+
+
+@machine.command("list")
+@click.option("-q", "--quiet", is_flag=True, help="Print IDs only, one per line.")
+@json_option
+def list_(quiet: bool, as_json: bool) -> None:
+    """List all machines, with their states and addresses.
+
+    \b
+    sojourn machine list
+    """
+    from sojourn import api
+    from sojourn.cli.rows import table
+
+    with opened(as_json=as_json) as session:
+        found = api.Machine.all(ctx=session.ctx)
+        if as_json:
+            for each, status in found:
+                session.renderer.result(_row(each, status), "")
+        elif quiet:
+            session.renderer.result({}, [each.id for each, _ in found])
+        elif found:
+            rows = [_columns(each, status) for each, status in found]
+            session.renderer.result({}, table([_HEADER, *rows]))
+        else:
+            session.ctx.note("No machines found. Run `sojourn machine create --help` to start one.")
+
+
+_HEADER = ("ID", "STATE", "CLOUD", "ADDRESS", "REASON")
+
+
+def _row(found: Machine, status: Status) -> dict[str, Any]:
+    return {
+        "type": "machine",
+        "id": found.id,
+        "cloud": found.cloud,
+        "state": str(status.state),
+        "reason": status.reason,
+        "address": found.address,
+    }
+
+
+def _columns(found: Machine, status: Status) -> tuple[str, ...]:
+    return (found.id, str(status.state), found.cloud, found.address or "-", status.reason)
+
+
+@machine.command()
+@click.argument("ids", nargs=-1, required=True)
+@json_option
+@click.pass_context
+def stop(ctx: click.Context, ids: Sequence[str], as_json: bool) -> None:
+    """Stop machines after they save their workdirs; `start` resumes them.
+
+    \b
+    sojourn machine stop tpi-brave-amber-otter
+    """
+    ctx.exit(to_each(ids, as_json, with_state(lambda handle: handle.stop())))
+
+
+@machine.command()
+@click.argument("ids", nargs=-1, required=True)
+@into_option("Download the results into this folder instead of the machine's workdir.")
+@click.option("--no-pull", is_flag=True, help="Discard the results instead of downloading them.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Delete even if an earlier step fails; machines get 10 seconds to stop.",
+)
+@json_option
+@click.pass_context
+def delete(
+    ctx: click.Context,
+    ids: Sequence[str],
+    into: str | None,
+    no_pull: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Download the output of machines, if they have any, then delete them.
+
+    \b
+    sojourn machine delete tpi-brave-amber-otter
+    """
+    with opened(as_json=as_json):
+        check_into(into)
+
+    def delete_one(session: Session, handle: Handle) -> None:
+        handle.delete(into=into, fetch=not no_pull, force=force)
+        session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+
+    ctx.exit(to_each(ids, as_json, delete_one))
+
+
+machine.add_command(ssh)
+machine.add_command(start)

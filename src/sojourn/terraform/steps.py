@@ -1,0 +1,76 @@
+"""Steps that resources of several kinds have in common, as all of them are tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from sojourn import api, clouds
+from sojourn.core.errors import Conflict, SojournError
+from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
+from sojourn.terraform.translate import diagnostics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
+    from sojourn.terraform.plugin.resource import Call
+    from sojourn.terraform.plugin.values import Object
+
+__all__ = ["created", "handle_of", "looked_at"]
+
+_LOOK_WITHIN = 60.0  # seconds to see what a creation that failed left
+_H = TypeVar("_H", bound=api.Handle)
+_H_co = TypeVar("_H_co", bound=api.Handle, covariant=True)
+
+
+class _Make(Protocol[_H_co]):
+    """Makes what a task describes."""
+
+    def __call__(self, task: Task, *, id: TaskId, ctx: Context) -> _H_co: ...
+
+
+def created(
+    ctx: Context, task: Task, id: TaskId, state: Object, resumed: bool, make: _Make[_H]
+) -> _H:
+    """Create it; if that fails and leaves something behind, Terraform has to know of it."""
+    handle = api.get(str(id), cloud=task.cloud, ctx=ctx)
+    existed = handle.exists() and not resumed
+    if existed:
+        ctx.warn(f"{id} already exists and is adopted if it is the same task")
+    try:
+        return make(task, id=id, ctx=ctx)
+    except (SojournError, OSError) as error:
+        # One that was there before goes on as it is; one that is another's is not ours to keep.
+        ours = not existed and not isinstance(error, Conflict)
+        raise Failure(diagnostics(error), state if ours and _left(handle, ctx) else None) from error
+
+
+def looked_at(call: Call, handle: _H, state: Object, observed: Callable[[_H], Object]) -> Object:
+    """The state with what can be seen of it now."""
+    try:
+        return {**state, **observed(handle)}
+    except (SojournError, OSError) as error:  # it exists: nothing may be lost now
+        summary = f"Started {handle.id}, but could not read its state"
+        call.warn(Diagnostic(summary, str(error), warning=True))
+        return state
+
+
+def _left(handle: api.Handle, ctx: Context) -> bool:
+    looking = ctx.shielded().within(_LOOK_WITHIN)
+    try:
+        return api.get(handle.id, cloud=handle.cloud, ctx=looking).exists()
+    except (SojournError, OSError):
+        return True  # it cannot be told: better a task too many in the state than one too few
+
+
+def handle_of(state: Object, ctx: Context) -> api.Handle:
+    """The task that a state tells of."""
+    if clouds.known(state["cloud"]) not in clouds.NAMES:
+        raise Conflict(
+            f"{state['id']} uses the cloud {state['cloud']!r}, which this version does not support",
+            hint="If another provider created it, destroy it with that provider, or run "
+            "`terraform state rm` to remove it from the state.",
+        )
+    return api.get(state["id"], cloud=state["cloud"], ctx=ctx)
