@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
-from sojourn.clouds.az.machine_types import replacement, size
+from sojourn.clouds.az.machine_types import has_gpus, replacement, size
 from sojourn.clouds.az.regions import region
+from sojourn.clouds.vm.options import machine_image, naming_vm_image
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -109,7 +110,11 @@ def parse_image(text: str) -> ImageName:
 
 def user_of(task: Task) -> str:
     """Whom the image of a task lets in by SSH."""
-    return parse_image(task.image).user
+    return parse_image(_machine_image(task)).user
+
+
+def _machine_image(task: Task) -> str:
+    return machine_image(task, gpus=has_gpus(size(task.machine)))
 
 
 class Offers:
@@ -130,9 +135,10 @@ class Offers:
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
-        key = (region(task.region), size(task.machine), task.image)
+        key = (region(task.region), size(task.machine), _machine_image(task))
         if key not in self._known:
-            self._known[key] = self._find(*key)
+            with naming_vm_image(task):
+                self._known[key] = self._find(*key)
         return self._known[key]
 
     def _find(self, region: str, name: str, image: str) -> Offer:

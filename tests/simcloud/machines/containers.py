@@ -1,0 +1,158 @@
+"""Podman on machines, and a registry with small images beside it.
+
+Podman is a real one, of the host or fetched when the tests were set up, see `tests.simcloud.debs`.
+What machines do not allow is switched off in its settings: cgroups for containers, and a storage
+driver with mounts of its own. There is no Docker: Podman takes the same words, is smaller, and
+needs no daemon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.simcloud import debs
+from tests.simcloud.machines import image, registry
+
+PORT = 5000
+SMALL = f"localhost:{PORT}/small:1"  # busybox, by root
+PERSON = f"localhost:{PORT}/small:person"  # the same by another user
+SHELLLESS = f"localhost:{PORT}/small:shellless"
+ABSENT = f"localhost:{PORT}/small:absent"
+SECRET = f"localhost:{PORT}/secret:1"
+_USR = Path("/usr")
+_FETCHED = Path(sys.prefix) / "podman"  # `make` puts it there
+_FOLDER = "opt/registry"
+_FILES: Mapping[str, str] = {
+    "etc/containers/policy.json": '{"default": [{"type": "insecureAcceptAnything"}]}\n',
+    "etc/containers/registries.conf": f"""\
+[[registry]]
+location = "localhost:{PORT}"
+insecure = true
+""",
+    "etc/containers/storage.conf": """\
+[storage]
+driver = "vfs"
+runroot = "/run/containers/storage"
+graphroot = "/var/lib/containers/storage"
+""",
+    "etc/containers/containers.conf": """\
+[containers]
+cgroups = "disabled"
+[engine]
+cgroup_manager = "cgroupfs"
+runtime = "crun"
+""",
+    "etc/systemd/system/registry.service": f"""\
+[Unit]
+Description=Registry of container images
+After=network.target
+Before=cloud-final.service
+
+[Service]
+ExecStart=python3 /{_FOLDER}/registry.py {PORT} /{_FOLDER}
+StandardError=null
+""",
+}
+_WANTED = "etc/systemd/system/multi-user.target.wants/registry.service"
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_CONFIG = "application/vnd.oci.image.config.v1+json"
+_LAYER = "application/vnd.oci.image.layer.v1.tar"
+
+
+def unavailable() -> str | None:
+    """Why machines have no Podman, and what to do about it; or None."""
+    missing = debs.missing(_USR, _FETCHED, programs=debs.PODMAN)
+    if missing:
+        return (
+            f"machines need programs that are missing: apt install {' '.join(missing)}, "
+            f"or python -m tests.simcloud.debs {_FETCHED} podman"
+        )
+    busybox = next(layer / "bin/busybox" for layer in (_FETCHED, _USR) if _has_busybox(layer))
+    if b"/ld-" in busybox.read_bytes()[:8192]:  # images have no libraries
+        return "busybox needs libraries: apt install busybox-static"
+    return None
+
+
+def _has_busybox(layer: Path) -> bool:
+    return (layer / "bin/busybox").exists()
+
+
+def install(folder: Path) -> None:
+    """Add all of it to the image in this folder, before a machine boots from it."""
+    root, usr = folder / "root", folder / "usr"
+    for program in debs.PODMAN:
+        (usr / program).unlink(missing_ok=True)  # images hide what the host has
+    if _FETCHED.is_dir():
+        shutil.copytree(_FETCHED, usr, symlinks=True, dirs_exist_ok=True)
+    for program in debs.PODMAN:
+        if not (usr / program).exists():
+            image.put(usr, program, (_USR / program).read_bytes(), 0o755)
+    for path, text in _FILES.items():
+        image.put(root, path, text.encode())
+    image.make_link(root, _WANTED, "../registry.service")
+    image.put(root, f"{_FOLDER}/registry.py", Path(registry.__file__).read_bytes())
+    busybox = (usr / "bin/busybox").read_bytes()
+    shell = _layer(busybox, _applets(usr / "bin/busybox"))
+    settings = {"Env": ["PATH=/bin", "FROM_IMAGE=yes"]}
+    _publish(root, "1", shell, settings)
+    _publish(root, "person", shell, {**settings, "User": "1234:1234"})
+    _publish(root, "shellless", _layer(busybox, []), settings)
+
+
+def _applets(busybox: Path) -> list[str]:
+    listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True)
+    return listed.stdout.split()
+
+
+def _layer(busybox: bytes, applets: list[str]) -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as tar:
+        program = tarfile.TarInfo("bin/busybox")
+        program.size, program.mode = len(busybox), 0o755
+        tar.addfile(program, io.BytesIO(busybox))
+        for name in applets:
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            if name != "busybox":
+                tar.addfile(link)
+    return written.getvalue()
+
+
+def _publish(root: Path, tag: str, layer: bytes, settings: Mapping[str, Any]) -> None:
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    config = json.dumps(
+        {
+            "architecture": machine,
+            "os": "linux",
+            "config": settings,
+            "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
+        }
+    ).encode()
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": _described(_CONFIG, config),
+        "layers": [_described(_LAYER, layer)],
+    }
+    place = f"{_FOLDER}/v2/small"
+    for data in (config, layer):
+        image.put(root, f"{place}/blobs/{_digest(data)}", data)
+    image.put(root, f"{place}/manifests/{tag}", json.dumps(manifest).encode())
+
+
+def _described(kind: str, data: bytes) -> dict[str, Any]:
+    return {"mediaType": kind, "digest": _digest(data), "size": len(data)}
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
