@@ -1,9 +1,9 @@
 """Fetch the SSH server of machines, before the tests run: `python -m tests.simcloud.debs FOLDER`.
 
-Or their Podman: `... FOLDER podman`. What this computer lacks for it is unpacked into the folder,
-as a layer over /usr; nothing is installed. Without apt or a network there is no such folder, and
-tests that need one are skipped: see `machines.ssh` and `machines.containers`. What the packages are
-used for does not belong here.
+Or their Podman: `... FOLDER podman`, or Docker: `... FOLDER docker`. What this computer lacks for
+it is unpacked into the folder, as a layer over /usr; nothing is installed. Without apt or a network
+there is no such folder, and tests that need one are skipped: see `machines.ssh` and
+`machines.containers`. What the packages are used for does not belong here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ PODMAN = {
     "bin/crun": "crun",
     "bin/podman": "podman",
 }
-_KINDS = {"SSH server": PROGRAMS, "podman": PODMAN}
+DOCKER = {
+    "bin/busybox": "busybox-static",
+    "bin/containerd": "containerd",
+    "bin/containerd-shim-runc-v2": "containerd",
+    "bin/docker": "docker.io",
+    "sbin/dockerd": "docker.io",
+    "sbin/runc": "runc",
+}
+_KINDS = {"SSH server": PROGRAMS, "docker": DOCKER, "podman": PODMAN}
 _USR = Path("/usr")
 _MERGED = ("bin", "lib", "sbin")  # in some packages still beside /usr
 _KEPT = ("bin", "lib", "libexec", "sbin")
@@ -43,11 +51,12 @@ class FetchError(Exception):
 
 def missing(*layers: Path, programs: Mapping[str, str] = PROGRAMS) -> list[str]:
     """The packages whose programs are in none of these folders, which are like /usr."""
-    return sorted(
+    found = {
         package
         for program, package in programs.items()
         if not any((layer / program).exists() for layer in layers)
-    )
+    }
+    return sorted(found)
 
 
 def fetch(packages: Sequence[str], folder: Path) -> None:

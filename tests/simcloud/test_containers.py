@@ -1,8 +1,7 @@
-"""Tasks whose image is a container's, on machines with a real Podman."""
+"""Tasks whose image is a container's, on machines with a real Podman or Docker."""
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from collections.abc import Iterator
@@ -45,15 +44,23 @@ def cloud() -> str:
 
 
 @pytest.fixture
+def engine() -> str:
+    return "podman"
+
+
+@pytest.fixture
 def kit(
-    cloud: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    cloud: str,
+    engine: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[VmKit]:
-    """A cloud whose machines have Podman."""
-    reason = Host.ssh_unavailable() or containers.unavailable()
+    """A cloud whose machines have an engine for containers."""
+    reason = Host.ssh_unavailable() or containers.unavailable(engine)
     if reason:
         pytest.skip(reason)
     with in_use(_make(cloud, tmp_path_factory), monkeypatch) as kit:
-        containers.install(kit.host.image)
+        containers.install(kit.host.image, engine)
         yield kit
 
 
@@ -67,14 +74,15 @@ def _outcomes(handle: Handle) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "cloud",
+    ("cloud", "engine"),
     [
-        "aws",
-        pytest.param("gcp", marks=pytest.mark.full),
-        pytest.param("az", marks=pytest.mark.full),
+        ("aws", "podman"),
+        ("aws", "docker"),
+        pytest.param("gcp", "podman", marks=pytest.mark.full),
+        pytest.param("az", "podman", marks=pytest.mark.full),
     ],
 )
-def test_a_task_in_a_container(kit: VmKit, lab: Lab, tmp_path: Path) -> None:
+def test_a_task_in_a_container(kit: VmKit, lab: Lab, engine: str, tmp_path: Path) -> None:
     (lab.workdir / "given").write_text("from home\n")
     handle = lab.create(
         _WAITING, image=f"docker://{containers.SMALL}", environment={"MINE": _SECRET}
@@ -84,7 +92,7 @@ def test_a_task_in_a_container(kit: VmKit, lab: Lab, tmp_path: Path) -> None:
     assert done.returncode == 7
     assert done.stdout.decode() == f"{_SECRET} yes true\nfrom home\ndisk\n"
     machine = _machine(kit)
-    assert _SECRET not in machine.run("podman", "inspect", "sojourn-script").stdout
+    assert _SECRET not in machine.run(engine, "inspect", "sojourn-script").stdout
     assert not [each for each in machine.processes() if _SECRET in " ".join(each.argv)]
     kit.lose_agent(handle, 0)
     until(lambda: log_of(handle, attempt=2) == ["up"], 60)
@@ -107,6 +115,7 @@ def handle(kit: VmKit, lab: Lab) -> Iterator[Handle]:
     made.delete(fetch=False)
 
 
+@pytest.mark.parametrize("engine", ["podman", "docker"])
 def test_commands_in_a_container(handle: Handle) -> None:
     words = ["", "a b", "'\"$HOME`x`\\", "*", "--", "-n", "two\nlines", "é☃"]
     done = handle.exec(["printf", r"%s\0", *words])
@@ -127,6 +136,7 @@ def test_commands_in_a_container(handle: Handle) -> None:
     until(lambda: b"sleep 4321" not in handle.exec("ps").stdout)
 
 
+@pytest.mark.parametrize("engine", ["podman", "docker"])
 def test_a_terminal_in_a_container(handle: Handle) -> None:
     terminal = Terminal(rows=33, columns=77, name="vt100")
     text = 'stty size; echo "$TERM $SOJOURN_RANK"; pwd; exit 5'
@@ -136,6 +146,7 @@ def test_a_terminal_in_a_container(handle: Handle) -> None:
     assert said == ["33", "77", "vt100", "0", "/opt/sojourn/disk/workdir"]
 
 
+@pytest.mark.parametrize("engine", ["podman", "docker"])
 def test_a_notice_reaches_a_script_in_a_container(kit: VmKit, lab: Lab) -> None:
     script = """#!/bin/sh
     mkdir -p output
@@ -156,16 +167,16 @@ def test_a_notice_reaches_a_script_in_a_container(kit: VmKit, lab: Lab) -> None:
     assert lab.output() == {"saved": "saved\n"}
 
 
+@pytest.mark.parametrize("engine", ["podman", "docker"])
 def test_an_agent_that_dies_takes_the_container_with_it(
-    kit: VmKit, lab: Lab, tmp_path: Path, handle: Handle
+    kit: VmKit, lab: Lab, engine: str, tmp_path: Path, handle: Handle
 ) -> None:
     lab.until_stored(handle, "attempts", tmp_path / "look")
     machine = _machine(kit)
     machine.run("pkill", "-KILL", "-f", "on_machine.agent")
     until(lambda: handle.status().ranks[0].attempt == 2, 60)
     until(lambda: log_of(handle, attempt=2) == ["up"], 60)
-    listed = json.loads(machine.run("podman", "ps", "--all", "--format", "json").stdout)
-    assert len(listed) == 1
+    assert len(machine.run(engine, "ps", "--all", "--quiet").stdout.split()) == 1
     assert [each for each in kit.host.machines if each.alive] == [machine]
 
 
@@ -179,6 +190,7 @@ def test_an_image_with_a_user_of_its_own(lab: Lab) -> None:
     assert lab.output() == {"file": "made\n"}
 
 
+@pytest.mark.parametrize("engine", ["podman", "docker"])
 @pytest.mark.parametrize(
     ("image", "script", "told"),
     [

@@ -1,9 +1,9 @@
-"""Podman on machines, and a registry with small images beside it.
+"""Podman or Docker on machines, and a registry with small images beside it.
 
-Podman is a real one, of the host or fetched when the tests were set up, see `tests.simcloud.debs`.
-What machines do not allow is switched off in its settings: cgroups for containers, and a storage
-driver with mounts of its own. There is no Docker: Podman takes the same words, is smaller, and
-needs no daemon.
+They are real ones, of the host or fetched, see `tests.simcloud.debs`: Podman when the tests are set
+up, and Docker, which is large, by whoever wants it. What machines do not allow is switched off in
+their settings: cgroups for containers of Podman, a storage driver with mounts of its own, and for
+Docker all that is about networks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ SHELLLESS = f"localhost:{PORT}/small:shellless"
 ABSENT = f"localhost:{PORT}/small:absent"
 SECRET = f"localhost:{PORT}/secret:1"
 _USR = Path("/usr")
-_FETCHED = Path(sys.prefix) / "podman"  # `make` puts it there
+_FETCHED = Path(sys.prefix)  # in a folder with the name of the engine; `make` puts Podman there
+_ENGINES = {"docker": debs.DOCKER, "podman": debs.PODMAN}
 _FOLDER = "opt/registry"
 _FILES: Mapping[str, str] = {
     "etc/containers/policy.json": '{"default": [{"type": "insecureAcceptAnything"}]}\n',
@@ -62,6 +63,21 @@ Before=cloud-final.service
 ExecStart=python3 /{_FOLDER}/registry.py {PORT} /{_FOLDER}
 StandardError=null
 """,
+    # Not started with the machine: whoever needs it has to.
+    "etc/systemd/system/docker.service": """\
+[Unit]
+Description=Docker
+After=network.target
+
+[Service]
+Type=notify
+ExecStart=dockerd --bridge=none --ip-forward=false --iptables=false --ip6tables=false \\
+ --storage-driver=vfs --exec-opt native.cgroupdriver=cgroupfs
+Delegate=yes
+KillMode=process
+StandardOutput=null
+StandardError=null
+""",
 }
 _WANTED = "etc/systemd/system/multi-user.target.wants/registry.service"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -69,34 +85,33 @@ _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 
 
-def unavailable() -> str | None:
-    """Why machines have no Podman, and what to do about it; or None."""
-    missing = debs.missing(_USR, _FETCHED, programs=debs.PODMAN)
+def unavailable(engine: str) -> str | None:
+    """Why machines have no such engine, and what to do about it; or None."""
+    fetched, programs = _FETCHED / engine, _ENGINES[engine]
+    missing = debs.missing(_USR, fetched, programs=programs)
     if missing:
         return (
             f"machines need programs that are missing: apt install {' '.join(missing)}, "
-            f"or python -m tests.simcloud.debs {_FETCHED} podman"
+            f"or python -m tests.simcloud.debs {fetched} {engine}"
         )
-    busybox = next(layer / "bin/busybox" for layer in (_FETCHED, _USR) if _has_busybox(layer))
+    busybox = _where("bin/busybox", fetched)
     if b"/ld-" in busybox.read_bytes()[:8192]:  # images have no libraries
         return "busybox needs libraries: apt install busybox-static"
     return None
 
 
-def _has_busybox(layer: Path) -> bool:
-    return (layer / "bin/busybox").exists()
+def _where(program: str, fetched: Path) -> Path:
+    return next(each / program for each in (fetched, _USR) if (each / program).exists())
 
 
-def install(folder: Path) -> None:
+def install(folder: Path, engine: str) -> None:
     """Add all of it to the image in this folder, before a machine boots from it."""
-    root, usr = folder / "root", folder / "usr"
-    for program in debs.PODMAN:
+    root, usr, fetched = folder / "root", folder / "usr", _FETCHED / engine
+    for program in _ENGINES[engine]:
         (usr / program).unlink(missing_ok=True)  # images hide what the host has
-    if _FETCHED.is_dir():
-        shutil.copytree(_FETCHED, usr, symlinks=True, dirs_exist_ok=True)
-    for program in debs.PODMAN:
-        if not (usr / program).exists():
-            image.put(usr, program, (_USR / program).read_bytes(), 0o755)
+        image.put(usr, program, _where(program, fetched).read_bytes(), 0o755)
+    if fetched.is_dir():
+        shutil.copytree(fetched, usr, symlinks=True, dirs_exist_ok=True)
     for path, text in _FILES.items():
         image.put(root, path, text.encode())
     image.make_link(root, _WANTED, "../registry.service")
@@ -138,7 +153,7 @@ def _publish(root: Path, tag: str, layer: bytes, settings: Mapping[str, Any]) ->
             "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]},
         }
     ).encode()
-    manifest = {
+    described = {
         "schemaVersion": 2,
         "mediaType": _MANIFEST,
         "config": _described(_CONFIG, config),
@@ -147,7 +162,9 @@ def _publish(root: Path, tag: str, layer: bytes, settings: Mapping[str, Any]) ->
     place = f"{_FOLDER}/v2/small"
     for data in (config, layer):
         image.put(root, f"{place}/blobs/{_digest(data)}", data)
-    image.put(root, f"{place}/manifests/{tag}", json.dumps(manifest).encode())
+    manifest = json.dumps(described).encode()
+    for name in (tag, _digest(manifest)):  # Docker asks for both
+        image.put(root, f"{place}/manifests/{name}", manifest)
 
 
 def _described(kind: str, data: bytes) -> dict[str, Any]:

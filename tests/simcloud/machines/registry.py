@@ -6,6 +6,7 @@ below v2/secret, only those may see who are logged in, and nobody can log in.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,6 +37,9 @@ class Registry(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
+        if code == 200:
+            digest = hashlib.sha256(body).hexdigest()
+            self.send_header("Docker-Content-Digest", f"sha256:{digest}")
         self.end_headers()
         if with_body:
             self.wfile.write(body)

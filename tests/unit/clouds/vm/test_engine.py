@@ -11,7 +11,7 @@ from sojourn.agent.process import CannotStart
 from sojourn.clouds.vm.on_machine import container, engine
 from sojourn.clouds.vm.on_machine.container import Contained, full_name
 from sojourn.clouds.vm.on_machine.engine import find, installed
-from sojourn.core.errors import Cancelled
+from sojourn.core.errors import Cancelled, Transient
 
 _DENIED = "pull access denied for x, repository does not exist or may require 'docker login'"
 _NO_TOOLKIT = 'could not select device driver "" with capabilities: [[gpu]]'
@@ -135,13 +135,23 @@ def test_a_container_has_the_gpus_of_the_machine(
     programs: Path, tmp_path: Path, program: str, gpus: str
 ) -> None:
     _put(programs, "nvidia-smi", "echo GPU 0")
-    _put(programs, program, f"case $1 in run) echo '{_NO_TOOLKIT}' >&2; exit 125 ;; esac")
-    with pytest.raises(CannotStart, match=r"has no NVIDIA Container Toolkit.*could not select"):
+    said = f"docker: Error response from daemon: {_NO_TOOLKIT}.\nSee 'docker run --help'."
+    (programs / "said").write_text(said)
+    _put(programs, program, 'case $1 in run) /bin/cat "$folder/said" >&2; exit 125 ;; esac')
+    with pytest.raises(CannotStart, match="has no NVIDIA Container Toolkit") as caught:
         _start(_contained(tmp_path), tmp_path)
+    assert str(caught.value).endswith(f"options.vm_image: {_NO_TOOLKIT}")
     [run] = [line for line in _asked(programs) if line.startswith("run ")]
     assert gpus in run
     assert f"--volume {tmp_path}/disk:{tmp_path}/disk --entrypoint /bin/sh docker.io/" in run
     assert not (tmp_path / "container").exists()
+
+
+def test_a_name_that_is_still_taken_is_left_to_the_next_try(programs: Path, tmp_path: Path) -> None:
+    said = 'Conflict. The container name "/sojourn-script" is already in use by container "0a".'
+    _put(programs, "docker", f"case $1 in run) echo '{said}' >&2; exit 125 ;; esac")
+    with pytest.raises(Transient, match="already in use"):
+        _start(_contained(tmp_path), tmp_path)
 
 
 def test_a_container_that_ends_at_once_is_told(programs: Path, tmp_path: Path) -> None:

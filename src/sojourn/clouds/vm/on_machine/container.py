@@ -37,6 +37,7 @@ _TAG_BEFORE_DIGEST = re.compile(r":[^/:@]+(?=@)")
 _READY_WITHIN = 60.0  # seconds
 _LOOK_EVERY = 0.5
 _NO_TOOLKIT = ("could not select device driver", "unresolvable cdi devices", "nvidia.com/gpu")
+_TAKEN = "already in use"  # its name, by one that is still being removed
 _TOOLKIT = (
     "the machine image has no NVIDIA Container Toolkit, without which a container has no GPUs; "
     "choose a VM image that has it with options.vm_image"
@@ -91,17 +92,16 @@ class Contained:
         gpus = engine.gpus()
         shared = f"{self._folder}:{self._folder}"
         words = ["--name", _NAME, *_WORDS, *gpus, "--volume", shared, "--entrypoint", "/bin/sh"]
+        text = launcher(self._folder)
         try:
-            engine.call("run", "--detach", "--rm", *words, self._image, "-c", self._launcher)
+            engine.call("run", "--detach", "--rm", *words, self._image, "-c", text)
         except EngineError as error:
             why = str(error)
+            if _TAKEN in why.lower():
+                raise Transient(f"Could not start a container yet: {why}") from error
             if gpus and any(part in why.lower() for part in _NO_TOOLKIT):
                 why = f"{_TOOLKIT}: {why}"
             raise cannot(f"could not start a container of {self._image}: {why}") from error
-
-    @property
-    def _launcher(self) -> str:
-        return launcher(self._folder)
 
     def _until_ready(self, engine: Engine) -> None:
         give_up = time.monotonic() + _READY_WITHIN

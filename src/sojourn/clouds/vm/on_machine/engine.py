@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -28,6 +29,8 @@ _PULLED_WITHIN = 3600.0
 _PAUSES = (5.0, 15.0, 45.0)  # seconds between tries to pull
 _TICK = 0.2
 _LONGEST = 500  # characters of an error
+_ADVICE = ("See 'docker", "Run 'docker")
+_WHO = re.compile(r"^(docker: )?(Error( response from daemon)?: )?")
 # Parts of errors that another try would only repeat.
 _HOPELESS = (
     "authentication required",
@@ -181,10 +184,15 @@ def _run(command: Sequence[str], within: float, going: Callable[[], bool]) -> st
             raise Cancelled
         raise EngineError(f"{os.path.basename(command[0])} timed out")
     if process.returncode:
-        lines = [line.strip() for line in (errors or output).splitlines() if line.strip()]
-        said = lines[-1] if lines else f"exit code {process.returncode}"
-        raise EngineError(said[-_LONGEST:])
+        raise EngineError(_last_words(errors or output) or f"exit code {process.returncode}")
     return output.strip()
+
+
+def _last_words(text: str) -> str:
+    """The last line of what a program said of its failure, without advice for people at a shell."""
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if line and not line.startswith(_ADVICE)]
+    return _WHO.sub("", told[-1])[-_LONGEST:].rstrip(".") if told else ""
 
 
 def _pause(seconds: float, going: Callable[[], bool]) -> None:
