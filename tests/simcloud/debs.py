@@ -1,8 +1,9 @@
 """Fetch the SSH server of machines, before the tests run: `python -m tests.simcloud.debs FOLDER`.
 
-What this computer lacks for it is unpacked into the folder, as a layer over /usr; nothing is
-installed. Without apt or a network there is no such folder, and tests that need one are skipped:
-see `machines.ssh`. What the packages are used for does not belong here.
+Or their Podman: `... FOLDER podman`, or Docker: `... FOLDER docker`. What this computer lacks for
+it is unpacked into the folder, as a layer over /usr; nothing is installed. Without apt or a network
+there is no such folder, and tests that need one are skipped: see `machines.ssh` and
+`machines.containers`. What the packages are used for does not belong here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Of which program we need what package
@@ -22,6 +23,21 @@ PROGRAMS = {
     "lib/openssh/sftp-server": "openssh-sftp-server",
     "sbin/sshd": "openssh-server",
 }
+PODMAN = {
+    "bin/busybox": "busybox-static",
+    "bin/conmon": "conmon",
+    "bin/crun": "crun",
+    "bin/podman": "podman",
+}
+DOCKER = {
+    "bin/busybox": "busybox-static",
+    "bin/containerd": "containerd",
+    "bin/containerd-shim-runc-v2": "containerd",
+    "bin/docker": "docker.io",
+    "sbin/dockerd": "docker.io",
+    "sbin/runc": "runc",
+}
+_KINDS = {"SSH server": PROGRAMS, "docker": DOCKER, "podman": PODMAN}
 _USR = Path("/usr")
 _MERGED = ("bin", "lib", "sbin")  # in some packages still beside /usr
 _KEPT = ("bin", "lib", "libexec", "sbin")
@@ -33,13 +49,14 @@ class FetchError(Exception):
     """The packages cannot be had here."""
 
 
-def missing(*layers: Path) -> list[str]:
+def missing(*layers: Path, programs: Mapping[str, str] = PROGRAMS) -> list[str]:
     """The packages whose programs are in none of these folders, which are like /usr."""
-    return sorted(
+    found = {
         package
-        for program, package in PROGRAMS.items()
+        for program, package in programs.items()
         if not any((layer / program).exists() for layer in layers)
-    )
+    }
+    return sorted(found)
 
 
 def fetch(packages: Sequence[str], folder: Path) -> None:
@@ -105,17 +122,17 @@ def _run(command: Sequence[str], temporary: Path) -> None:
         raise FetchError(f"{command[0]} failed: {done.stderr.strip()}")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, kind: str = "SSH server") -> None:
     """Set-up goes on without the packages: only few tests need them."""
-    wanted = missing(_USR)
+    wanted = missing(_USR, programs=_KINDS[kind])
     if not wanted:
         return
     try:
         fetch(wanted, folder)
     except (FetchError, OSError) as error:
-        said = f"Simulated machines have no SSH server, and tests of it are skipped: {error}"
+        said = f"Simulated machines have no {kind}, and tests of it are skipped: {error}"
         sys.stderr.write(f"{said}\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())  # apt has another working folder
+    main(Path(sys.argv[1]).resolve(), *sys.argv[2:])  # apt has another working folder

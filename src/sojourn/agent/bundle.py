@@ -30,6 +30,7 @@ PYTHONS = ("310", "311", "312", "313")
 _NEEDED = ("blake3", "obstore")
 _PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
 _OURS = ("sojourn.agent", "sojourn.core", "sojourn.storage")
+_SUFFIXES = (".py", ".sh")
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 
 
@@ -64,7 +65,8 @@ def _ours(packages: Sequence[str]) -> list[tuple[str, bytes]]:
         folder = root.joinpath(*package.split("."))
         above = list(folder.relative_to(root).parents)[-2::-1]
         files |= dict.fromkeys(root / parent / "__init__.py" for parent in above)
-        files |= dict.fromkeys(sorted(folder.rglob("*.py")))
+        found = (path for path in folder.rglob("*") if path.suffix in _SUFFIXES)
+        files |= dict.fromkeys(sorted(found))
     return [(path.relative_to(root).as_posix(), path.read_bytes()) for path in files]
 
 

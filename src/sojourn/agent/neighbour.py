@@ -13,6 +13,7 @@ import shlex
 import threading
 import time
 from contextlib import suppress
+from importlib import resources
 from typing import IO, TYPE_CHECKING
 
 from sojourn.agent.background import aside, say
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Neighbour", "NeighbourScript"]
+__all__ = ["Neighbour", "NeighbourScript", "launcher"]
 
+_RUN = "/sojourn/run"  # where the launcher expects it
 _PIPES = ("control", "status", "output")
 _READY = "ready"  # a pipe, too: it is there when all others are
 _WORDS = ("started", "cannot", "alive", "ended")
@@ -41,6 +43,12 @@ _LONGEST_INTERPRETER = 255  # bytes of a first line that Linux looks at
 # A container that is gone without a word was killed: for lack of memory, if not with all the pod.
 _PRESUMED_DEAD = 3.0
 _KILLED = 137
+
+
+def launcher(folder: Path) -> str:
+    """The shell program for the other container, which has the folder at the same path."""
+    text = resources.files("sojourn.agent").joinpath("launcher.sh").read_text()
+    return text.replace(_RUN, f"{folder}/run")
 
 
 class Neighbour:

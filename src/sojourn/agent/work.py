@@ -88,6 +88,11 @@ class Agent:
         self._wakeup = Wakeup()
         self._notice = Notice(self._wakeup)
 
+    @property
+    def going(self) -> bool:
+        """Whether it was told that the machine goes away."""
+        return bool(self._notice)
+
     def run(self) -> int:
         """Live; returns the exit code that tells whether the machine is still needed."""
         give_back_memory()

@@ -76,7 +76,9 @@ _OPTIONS = (
         help="Maximum run time per machine, such as 45s, 90m or 1h30m (default: 24h).",
     ),
     click.option("--machine", help="Machine type, such as m, l, xl or m+t4 (default: m)."),
-    click.option("--image", help="Machine image (default: ubuntu)."),
+    click.option(
+        "--image", help="Machine image, or container image docker://NAME (default: ubuntu)."
+    ),
     click.option("--region", help="Cloud region (default: us-west)."),
     click.option("--disk-size", type=int, metavar="GB", help="Disk size (default: automatic)."),
     click.option(

@@ -62,7 +62,9 @@ _ARGUMENTS = (
         "`-1`: on demand; `0`: any spot price; above: maximum spot price in USD per hour.",
         default=-1,
     ),
-    _argument("image", STRING, "Machine image.", default="ubuntu"),
+    _argument(
+        "image", STRING, "Machine image, or container image `docker://NAME`.", default="ubuntu"
+    ),
     _argument(
         "permission_set",
         STRING,

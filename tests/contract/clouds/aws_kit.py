@@ -27,7 +27,8 @@ class AwsKit(VmKit):
 
     def __init__(self, root: Path) -> None:
         opened = ExitStack()
-        self.account = opened.enter_context(SimAWS(opened.enter_context(Host())))
+        self.host = opened.enter_context(Host())
+        self.account = opened.enter_context(SimAWS(self.host))
         super().__init__(root, self.account, opened)
         generic = replace(machines._GENERIC["ubuntu"], pythons=(python_of_machines(),))
         self._patched.setitem(machines._GENERIC, "ubuntu", generic)

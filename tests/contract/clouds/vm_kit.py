@@ -15,6 +15,7 @@ import pytest
 from sojourn import Handle
 from sojourn.clouds.vm import machine_settings
 from tests.simcloud.machines import python
+from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.road import Road, write_config
 from tests.simcloud.machines.running import RunningMachine
 
@@ -35,6 +36,7 @@ class VmKit:
     """All of a kit but `cloud`, `age`, and what its images are made to have."""
 
     cloud = ""
+    host: Host
 
     def __init__(self, root: Path, account: Account, opened: ExitStack) -> None:
         self._root = root

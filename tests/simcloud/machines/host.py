@@ -78,6 +78,11 @@ class Host:
         self.close()
 
     @property
+    def image(self) -> Path:
+        """What its machines are made from; it can be changed until the first one boots."""
+        return self._folder / "image"
+
+    @property
     def machines(self) -> list[RunningMachine]:
         """All that were booted, in that order, also those that have ended."""
         with self._lock:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,7 @@ _FROM_ETC = (
     "profile", "protocols", "python3", "security", "services", "shells", "skel",
     "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf", "timezone",
 )  # fmt: skip
+_ENGINES = ("bin/docker", "bin/podman")  # a machine has none but its own, see `containers`
 _OF_LOCAL = ("bin", "etc", "games", "include", "lib", "sbin", "share", "src")
 _FIRST_PERSON = 1000
 _NOBODY = 65534
@@ -122,6 +124,10 @@ def _build_usr(tree: Path) -> None:
     _hide(tree, "local")
     for name in _OF_LOCAL:
         make_folder(tree, f"local/{name}")
+    for program in _ENGINES:
+        if os.path.lexists(f"/usr/{program}"):
+            make_folder(tree, os.path.dirname(program))
+            os.mknod(tree / program, stat.S_IFCHR)  # overlays take this for a file that is gone
     # OpenSSL looks here; without it, it would need a link with a hashed name for each authority.
     if not os.path.lexists("/usr/lib/ssl/cert.pem"):
         make_link(tree, "lib/ssl/cert.pem", str(AUTHORITIES))

@@ -6,7 +6,7 @@ import re
 
 from sojourn.clouds.vm.sizes import Sizes
 
-__all__ = ["instance_type"]
+__all__ = ["has_gpus", "instance_type"]
 
 _TYPES = {
     "s": "t2.micro",
@@ -38,6 +38,15 @@ _SIZES = Sizes(
     re.compile(r"[a-z0-9-]+\.[a-z0-9-]+"),
     "g4dn.xlarge",
 )
+
+
+# Families with NVIDIA's GPUs; g4ad has others.
+_WITH_GPUS = re.compile(r"(g\d(?!ad)|gr\d|p\d)")
+
+
+def has_gpus(type: str) -> bool:
+    """Whether an EC2 type has GPUs of NVIDIA."""
+    return bool(_WITH_GPUS.match(type))
 
 
 def instance_type(name: str) -> str:

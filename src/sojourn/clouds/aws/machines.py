@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
-from sojourn.clouds.aws.machine_types import instance_type
+from sojourn.clouds.aws.machine_types import has_gpus, instance_type
 from sojourn.clouds.aws.networks import Networks, Subnets
 from sojourn.clouds.aws.regions import region
 from sojourn.clouds.vm.disks import note_on_disk
-from sojourn.clouds.vm.options import Network, network_of
+from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -105,7 +105,11 @@ def parse_image(text: str) -> ImageName:
 
 def user_of(task: Task) -> str:
     """Whom the image of a task lets in by SSH."""
-    return parse_image(task.image).user
+    return parse_image(_machine_image(task)).user
+
+
+def _machine_image(task: Task) -> str:
+    return machine_image(task, gpus=has_gpus(instance_type(task.machine)))
 
 
 class Offers:
@@ -117,14 +121,15 @@ class Offers:
 
     def check(self, task: Task) -> list[str]:
         """Refuse what is not there, and what does not fit; returns notes."""
-        return note_on_disk(task, self.find(task).image.size)
+        return note_on_disk(task, self.find(task).image.size, _machine_image(task))
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
         where, kind = region(task.region), instance_type(task.machine)
-        key = (where, kind, task.image, network_of(task))
+        key = (where, kind, _machine_image(task), network_of(task))
         if key not in self._known:
-            self._known[key] = self._find(*key)
+            with naming_vm_image(task):
+                self._known[key] = self._find(*key)
         return self._known[key]
 
     def _find(self, region: str, type: str, image: str, network: Network) -> Offer:

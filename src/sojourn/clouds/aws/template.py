@@ -110,7 +110,7 @@ class LaunchTemplate(AwsResource):
             **machine_settings(
                 deployment.name,
                 store,
-                wanted.timeout,
+                wanted,
                 marks=listing.can_mark(wanted),
                 page="docs/aws.md",
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,

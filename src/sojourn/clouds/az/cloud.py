@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import profile, tags
 from sojourn.clouds.az.locations import Locations
-from sojourn.clouds.az.machines import SMALLEST_DISK, Offers, user_of
+from sojourn.clouds.az.machines import Offers, user_of
 from sojourn.clouds.az.networks import check_network
 from sojourn.clouds.az.regions import region
-from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
@@ -57,8 +56,7 @@ class AzureCloud:
         self._check_identities(task.permission_set)
         self._locations.check(task)
         check_network(self._account, task, region(task.region))
-        self._offers.check(task)
-        return note_on_disk(task, SMALLEST_DISK)
+        return self._offers.check(task)
 
     def _check_identities(self, given: str) -> None:
         """Refuse identities that are not there, if we may know."""

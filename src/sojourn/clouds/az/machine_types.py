@@ -6,7 +6,7 @@ import re
 
 from sojourn.clouds.vm.sizes import Sizes
 
-__all__ = ["replacement", "size"]
+__all__ = ["has_gpus", "replacement", "size"]
 
 _TYPES = {
     "s": "Standard_B1s",
@@ -46,6 +46,15 @@ _SIZES = Sizes(
     re.compile(r"(Standard|Basic)_[A-Za-z0-9_-]+"),
     "Standard_NC4as_T4_v3",
 )
+
+
+# Sizes with NVIDIA's GPUs; others of these families have AMD's.
+_WITH_GPUS = re.compile(r"standard_n[cdv](?!\d+as_v4|.*_mi\d)", re.IGNORECASE)
+
+
+def has_gpus(size: str) -> bool:
+    """Whether a size has GPUs of NVIDIA."""
+    return bool(_WITH_GPUS.match(size))
 
 
 def size(name: str) -> str:

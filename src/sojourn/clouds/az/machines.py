@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
-from sojourn.clouds.az.machine_types import replacement, size
+from sojourn.clouds.az.machine_types import has_gpus, replacement, size
 from sojourn.clouds.az.regions import region
+from sojourn.clouds.vm.disks import note_on_disk
+from sojourn.clouds.vm.options import machine_image, naming_vm_image
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -119,7 +121,11 @@ def parse_image(text: str) -> ImageName:
 
 def user_of(task: Task) -> str:
     """Whom the image of a task lets in by SSH."""
-    return parse_image(task.image).user
+    return parse_image(_machine_image(task)).user
+
+
+def _machine_image(task: Task) -> str:
+    return machine_image(task, gpus=has_gpus(size(task.machine)))
 
 
 class Offers:
@@ -129,20 +135,22 @@ class Offers:
         self._account = account
         self._known: dict[tuple[str, str, str], Offer] = {}
 
-    def check(self, task: Task) -> None:
-        """Refuse what is not there, and what does not fit."""
+    def check(self, task: Task) -> list[str]:
+        """Refuse what is not there, and what does not fit; returns notes."""
         found = self.find(task).size
         if task.spot >= 0 and not found.spot:
             raise InvalidInput(
                 "spot",
                 f"{found.name} is not offered as a spot machine; use another machine, such as m",
             )
+        return note_on_disk(task, SMALLEST_DISK, _machine_image(task))
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
-        key = (region(task.region), size(task.machine), task.image)
+        key = (region(task.region), size(task.machine), _machine_image(task))
         if key not in self._known:
-            self._known[key] = self._find(*key)
+            with naming_vm_image(task):
+                self._known[key] = self._find(*key)
         return self._known[key]
 
     def _find(self, region: str, name: str, image: str) -> Offer:

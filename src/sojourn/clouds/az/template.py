@@ -138,7 +138,7 @@ def _first_script(deployment: Deployment, identity: str) -> str:
         **machine_settings(
             deployment.name,
             for_machines(location, identity),
-            wanted.timeout,
+            wanted,
             marks=listing.can_mark(wanted),
             page="docs/azure.md",
             notice=_SPOT_NOTICE if wanted.spot >= 0 else 0.0,

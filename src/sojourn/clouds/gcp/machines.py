@@ -12,7 +12,7 @@ from sojourn.clouds.gcp.machine_types import MachineType, machine_type
 from sojourn.clouds.gcp.networks import NetworkPaths, find_network
 from sojourn.clouds.gcp.regions import region_of, zone
 from sojourn.clouds.vm.disks import note_on_disk
-from sojourn.clouds.vm.options import Network, network_of
+from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
 from sojourn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -94,7 +94,11 @@ def parse_image(text: str) -> ImageName:
 
 def user_of(task: Task) -> str:
     """Whom the image of a task lets in by SSH."""
-    return parse_image(task.image).user
+    return parse_image(_machine_image(task)).user
+
+
+def _machine_image(task: Task) -> str:
+    return machine_image(task, gpus=machine_type(task.machine).has_gpus)
 
 
 class Offers:
@@ -106,13 +110,14 @@ class Offers:
 
     def check(self, task: Task) -> list[str]:
         """Refuse what is not there, and what does not fit; returns notes."""
-        return note_on_disk(task, self.find(task).image.size)
+        return note_on_disk(task, self.find(task).image.size, _machine_image(task))
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
-        key = (zone(task.region), task.machine, task.image, network_of(task))
+        key = (zone(task.region), task.machine, _machine_image(task), network_of(task))
         if key not in self._known:
-            self._known[key] = self._find(*key)
+            with naming_vm_image(task):
+                self._known[key] = self._find(*key)
         return self._known[key]
 
     def _find(self, where: str, machine: str, image: str, given: Network) -> Offer:

@@ -142,7 +142,7 @@ class InstanceTemplate(TaskResource[Deployment]):
             **machine_settings(
                 deployment.name,
                 for_machines(account, location),
-                wanted.timeout,
+                wanted,
                 marks=listing.can_mark(wanted),
                 page="docs/gcp.md",
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,

@@ -9,7 +9,7 @@ from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.container import is_bucket, place_of
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
-from sojourn.clouds.k8s.options import options_of
+from sojourn.clouds.k8s.options import image_of, options_of
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
@@ -59,6 +59,7 @@ class KubernetesCloud:
         parse_machine(task.machine)
         node_selector(task.region)
         options_of(task)
+        image_of(task)
         place = place_of(_TRIAL, task)
         _check_size(task)
         self._check_version()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.k8s import ABOUT
 from sojourn.core.errors import InvalidInput
+from sojourn.core.images import container_image
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task
@@ -51,8 +52,8 @@ class Options:
 
 
 def image_of(task: Task) -> str:
-    """The image of the script's container."""
-    return _IMAGES.get(task.image, task.image)
+    """The image of the script's container. With `docker://`, a name is never one of ours."""
+    return container_image(task.image) or _IMAGES.get(task.image, task.image)
 
 
 def options_of(task: Task) -> Options:

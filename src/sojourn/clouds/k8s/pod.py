@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sojourn.agent.neighbour import launcher
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.machines import (
     GPU,
@@ -201,7 +202,6 @@ def _script_container(task: Task, options: Options) -> dict[str, Any]:
     limits: dict[str, str] = {"cpu": str(amounts.cpu), "memory": f"{amounts.memory}M"}
     if amounts.count:
         limits[GPU] = str(amounts.count)
-    launcher = resources.files("sojourn.clouds.k8s.on_machine").joinpath("launcher.sh").read_text()
     mounts: list[dict[str, Any]] = [
         {"name": "shared", "mountPath": places.FOLDER},
         {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 -- of the script's own container
@@ -212,7 +212,7 @@ def _script_container(task: Task, options: Options) -> dict[str, Any]:
     return {
         "name": names.SCRIPT,
         "image": image_of(task),
-        "command": ["/bin/sh", "-c", launcher],
+        "command": ["/bin/sh", "-c", launcher(Path(places.FOLDER))],
         "resources": {"limits": limits, "requests": _requests(amounts.memory)},
         "volumeMounts": mounts,
     }

@@ -20,4 +20,9 @@ OPTIONS = (
         "networks that may connect to port 22, such as 203.0.113.0/24, separated by commas, or "
         "none (default: anywhere)",
     ),
+    (
+        "vm_image",
+        "machine image below a container image, `docker://NAME` (default: `nvidia` for machines "
+        "with GPUs, else `ubuntu`)",
+    ),
 )

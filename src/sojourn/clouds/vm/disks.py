@@ -15,8 +15,8 @@ def disk_size(task: Task, least: int) -> int:
     return max(task.disk_size, least) if task.disk_size > 0 else -1
 
 
-def note_on_disk(task: Task, least: int) -> list[str]:
+def note_on_disk(task: Task, least: int, image: str) -> list[str]:
     """What to tell the user of it."""
     if disk_size(task, least) == task.disk_size:
         return []
-    return [f"disk_size: using {least} GB, which the image {task.image!r} needs"]
+    return [f"disk_size: using {least} GB, which the image {image!r} needs"]

@@ -7,8 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.vm.paths import HOST_KEYS, PROBLEMS
+from sojourn.core.images import container_image
 
 if TYPE_CHECKING:
+    from sojourn.core.task import Task
     from sojourn.storage.store import StoreAddress
 
 __all__ = ["machine_settings", "time_of"]
@@ -23,7 +25,7 @@ _BOOT_WITHIN = 300.0  # seconds; new rights may not be known everywhere yet
 
 
 def machine_settings(
-    name: str, store: StoreAddress, timeout: int, *, marks: bool, page: str, notice: float = 0.0
+    name: str, store: StoreAddress, task: Task, *, marks: bool, page: str, notice: float = 0.0
 ) -> dict[str, Any]:
     """The settings that `vm.on_machine` reads; a cloud adds its own. No secrets.
 
@@ -37,7 +39,7 @@ def machine_settings(
         "store_options": dict(store.options),
         "problem_folder": PROBLEMS,
         "host_keys": HOST_KEYS,
-        "minutes": time_of(timeout) // timedelta(minutes=1),
+        "minutes": time_of(task.timeout) // timedelta(minutes=1),
         "marks": marks,
         "notice": notice,
         "heartbeat": _HEARTBEAT,
@@ -45,6 +47,7 @@ def machine_settings(
         "grace": _GRACE,
         "patience": _BOOT_WITHIN,
         "failures": _FAILURES,
+        "container": container_image(task.image),
     }
 
 

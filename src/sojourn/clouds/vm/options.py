@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import ipaddress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.vm import OPTIONS
 from sojourn.core.errors import InvalidInput, Problem
+from sojourn.core.images import PREFIX, container_image
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sojourn.core.task import Task
 
-__all__ = ["ANYWHERE", "Network", "check_options", "network_of", "ssh_from"]
+__all__ = [
+    "ANYWHERE",
+    "Network",
+    "check_options",
+    "machine_image",
+    "naming_vm_image",
+    "network_of",
+    "ssh_from",
+]
 
 ANYWHERE = ("0.0.0.0/0",)
 _NOBODY = "none"
 _PRIVATE = "private"
+_PLAIN, _WITH_DRIVER = "ubuntu", "nvidia"  # names that all clouds have
+_VM_IMAGE = "options.vm_image"
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,37 @@ def check_options(task: Task, cloud: str) -> None:
         raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
     ssh_from(task)
     network_of(task)
+    _check_images(task)
+
+
+def _check_images(task: Task) -> None:
+    below = task.options.get("vm_image", "")
+    if not container_image(task.image):
+        if below:
+            raise InvalidInput(
+                _VM_IMAGE, f"requires a container image: set image to {PREFIX}NAME, or remove it"
+            )
+    elif below.startswith(PREFIX):
+        raise InvalidInput(_VM_IMAGE, f"must be a machine image, got {below!r}")
+
+
+def machine_image(task: Task, *, gpus: bool) -> str:
+    """The image that machines boot from. `gpus`: they have some of NVIDIA's."""
+    if not container_image(task.image):
+        return task.image
+    return task.options.get("vm_image") or (_WITH_DRIVER if gpus else _PLAIN)
+
+
+@contextmanager
+def naming_vm_image(task: Task) -> Iterator[None]:
+    """Where the image is a container's, what is wrong with the machine's is its option's fault."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.path != "image" or not container_image(task.image):
+            raise
+        message = error.problems[0].message
+        raise InvalidInput(_VM_IMAGE, message, *error.problems[1:]) from error
 
 
 def ssh_from(task: Task) -> tuple[str, ...]:

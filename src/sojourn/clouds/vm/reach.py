@@ -8,6 +8,7 @@ import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sojourn.agent.inside import INSIDE
 from sojourn.clouds.remote.numbered import Numbered
 from sojourn.clouds.remote.process import start
 from sojourn.clouds.remote.trailer import Trailer
@@ -15,6 +16,7 @@ from sojourn.clouds.vm.paths import HOST_KEYS
 from sojourn.clouds.vm.ssh import Access, Client
 from sojourn.clouds.vm.ssh_process import SshConnection, SshProcess, end
 from sojourn.core.errors import IntegrityError, NotFound, Transient
+from sojourn.core.images import container_image
 from sojourn.storage.data import load_task
 
 if TYPE_CHECKING:
@@ -31,6 +33,11 @@ _FOLDER = "/opt/sojourn"
 _PYTHON = f"PYTHONPATH={_FOLDER}/lib exec {_FOLDER}/python -m sojourn.clouds.vm.on_machine"
 _INSIDE = f'{_PYTHON}.beside {_FOLDER}/disk "$@"'
 _ON_TERMINAL = f"export TERM={{term}}; {_INSIDE}"
+# In the script's container there is only a shell; this passes a command on to it.
+_WITHIN = ("/bin/sh", "-c", f'{_PYTHON}.within {_FOLDER}/disk "$@"', "sh")
+_IN_CONTAINER = f". {_FOLDER}/disk/run/{INSIDE}"
+# The size that is sent comes a moment after the start.
+_SIZED = "stty rows {rows} cols {columns} 2>/dev/null; export TERM={term}; "
 _RELAY = f"{_PYTHON}.relay {{port}}"
 _KILLED_WITHIN = 20.0  # seconds
 _LONGEST = 16 << 10  # bytes of host keys
@@ -52,6 +59,7 @@ class SshReach:
         self._machine = machine
         self._user_of = user_of
         self._client: Client | None = None
+        self._contained = False  # the script is in a container
 
     def run(
         self, ctx: Context, command: Sequence[str], terminal: Terminal | None = None
@@ -59,19 +67,25 @@ class SshReach:
         client = self._connected(ctx)
         if terminal is None:
             trailer = Trailer()
-            text = trailer.around(_INSIDE)
-            started = self._start(client, ["/bin/sh", "-c", text, "sh", *command])
+            text = trailer.around(_IN_CONTAINER if self._contained else _INSIDE)
+            started = self._start(client, self._shell(text, *command))
             return Numbered(SshProcess(started, client, self._refused), trailer, self._kill)
         term = terminal.name if terminal.name.replace("-", "").isalnum() else "xterm"
         text = _ON_TERMINAL.format(term=term)
-        words = ["/bin/sh", "-c", text, "sh", *command]
-        started = self._start(client, words, terminal)
+        if self._contained:
+            sized = _SIZED.format(rows=terminal.rows, columns=terminal.columns, term=term)
+            text = sized + _IN_CONTAINER
+        started = self._start(client, self._shell(text, *command), terminal)
         return SshProcess(started, client, self._refused, shown=True)
 
     def connect(self, ctx: Context, port: int) -> SshConnection:
         client = self._connected(ctx)
         started = self._start(client, ["/bin/sh", "-c", _RELAY.format(port=port)])
         return SshConnection(started, client, self._machine, port)
+
+    def _shell(self, text: str, *arguments: str) -> list[str]:
+        """What runs a shell's text where the script is."""
+        return [*(_WITHIN if self._contained else ()), "/bin/sh", "-c", text, "sh", *arguments]
 
     def _start(
         self, client: Client, words: list[str], terminal: Terminal | None = None
@@ -84,7 +98,7 @@ class SshReach:
             return
         with suppress(subprocess.TimeoutExpired):  # the machine is gone, and the process with it
             subprocess.run(
-                self._client.command(["/bin/sh", "-c", command]),
+                self._client.command(self._shell(command)),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
@@ -110,7 +124,9 @@ class SshReach:
             raise self._gone()
         alias = f"tpi-machine-{re.sub('[^A-Za-z0-9-]', '-', self._machine)}"
         store = self._open_store()
-        user = self._user_of(load_task(store))
+        task = load_task(store)
+        self._contained = bool(container_image(task.image))
+        user = self._user_of(task)
         return Access(alias, found[0].address, user, pair.private, self._host_keys(store))
 
     def _host_keys(self, store: Store) -> str:

@@ -11,7 +11,8 @@ import pytest
 import sojourn
 from sojourn.clouds.aws import scaler
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.machines import Offer, Offers, parse_image
+from sojourn.clouds.aws.machine_types import has_gpus, instance_type
+from sojourn.clouds.aws.machines import Offer, Offers, parse_image, user_of
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
 from sojourn.core.task import Task
 from tests.simcloud.aws import backends
@@ -224,8 +225,8 @@ def test_mounts_and_options_are_refused(laptop: SimAWS) -> None:
         sojourn.create(task)
     assert [str(problem) for problem in caught.value.problems] == [
         "mounts: not supported by AWS",
-        "options.pod: unknown option; must be one of network, ssh_from",
-        "options.x: unknown option; must be one of network, ssh_from",
+        "options.pod: unknown option; must be one of network, ssh_from, vm_image",
+        "options.x: unknown option; must be one of network, ssh_from, vm_image",
     ]
     assert laptop.inventory() == []
 
@@ -286,3 +287,20 @@ def test_a_plain_name_of_a_stranger_is_not_found(laptop: SimAWS) -> None:
 def test_an_image_by_its_id(laptop: SimAWS) -> None:
     other = _image("666666666666", "anything at all")
     assert _found(image=f"admin@{other}").image.id == other
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"), [("m", "ubuntu-noble"), ("m+t4", "Nvidia Driver GPU"), ("g4ad.xlarge", "")]
+)
+def test_a_container_has_a_machine_image_below_it(laptop: SimAWS, machine: str, name: str) -> None:
+    assert has_gpus(instance_type(machine)) is ("Nvidia" in name)
+    if name:
+        assert name in _name_of(_found(image="docker://python:3.12", machine=machine))
+
+
+def test_the_machine_image_below_a_container_is_named_if_it_is_wrong(laptop: SimAWS) -> None:
+    image = "docker://python:3.12"
+    error = _refused(image=image, options={"vm_image": "a:b"})
+    assert error.message.startswith("options.vm_image: must be {user}@{owner}")
+    task = Task("#!/bin/sh", cloud="aws", image=image, options={"vm_image": "me@my-image"})
+    assert user_of(task) == "me"

@@ -6,6 +6,7 @@ import pytest
 
 from sojourn.clouds.az.account import Account
 from sojourn.clouds.az.cloud import AzureCloud
+from sojourn.clouds.az.machine_types import has_gpus, size
 from sojourn.clouds.az.machines import Offers
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, InvalidInput
@@ -108,3 +109,21 @@ def test_a_subscription_that_is_none(laptop: SimAzure, monkeypatch: pytest.Monke
     monkeypatch.setenv("AZURE_SUBSCRIPTION_ID", "00000000-0000-0000-0000-000000000000")
     with pytest.raises(AuthError, match="Check AZURE_SUBSCRIPTION_ID"):
         _check()
+
+
+@pytest.mark.parametrize(
+    ("machine", "offer"),
+    [("m", "ubuntu-24_04-lts"), ("m+t4", "ubuntu-2204"), ("Standard_NV4as_v4", "")],
+)
+def test_a_container_has_a_machine_image_below_it(
+    laptop: SimAzure, machine: str, offer: str
+) -> None:
+    assert has_gpus(size(machine)) is (offer == "ubuntu-2204")
+    if offer:
+        task = Task("#!/bin/sh", cloud="az", machine=machine, image="docker://python:3.12")
+        assert Offers(Account()).find(task).image.name.offer == offer
+
+
+def test_the_machine_image_below_a_container_is_named_if_it_is_wrong(laptop: SimAzure) -> None:
+    with pytest.raises(InvalidInput, match=r"options\.vm_image: must be {user}@{publisher}"):
+        _check(image="docker://python:3.12", options={"vm_image": "nothing"})

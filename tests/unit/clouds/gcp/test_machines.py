@@ -107,3 +107,21 @@ def test_it_is_asked_once(untouched: SimGCP) -> None:
     before = len(untouched.calls)
     assert offers.find(task) is offers.find(task)
     assert len(untouched.calls) == before
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"), [("m", "ubuntu-2404-lts"), ("m+l4", "common-cu128"), ("m+t4", "common-")]
+)
+def test_a_container_has_a_machine_image_below_it(
+    untouched: SimGCP, machine: str, name: str
+) -> None:
+    assert name in _found(image="docker://python:3.12", machine=machine).image.path
+
+
+def test_the_machine_image_below_a_container_is_named_if_it_is_wrong(untouched: SimGCP) -> None:
+    error = _refused(image="docker://python:3.12", options={"vm_image": "nothing/here"})
+    assert (
+        error.message == "options.vm_image: 'nothing/here' not found: project nothing has no here"
+    )
+    found = _found(image="docker://python:3.12", options={"vm_image": _JAMMY})
+    assert found.image.user == "me"

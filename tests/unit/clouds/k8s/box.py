@@ -9,21 +9,15 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from sojourn.agent.neighbour import Neighbour, NeighbourScript
+from sojourn.agent.neighbour import Neighbour, NeighbourScript, launcher
 from tests.support.waiting import patience, until
 
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--posix"]}
 _PRIVATE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-
-
-def launcher(folder: Path) -> str:
-    text = resources.files("sojourn.clouds.k8s.on_machine").joinpath("launcher.sh").read_text()
-    return text.replace("/sojourn/run", f"{folder}/run")
 
 
 @lru_cache

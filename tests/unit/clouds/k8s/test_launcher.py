@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from sojourn.agent import inside as beside
 from sojourn.agent import neighbour
+from sojourn.agent.neighbour import launcher
 from sojourn.agent.process import CannotStart
 from sojourn.core.errors import Transient
 from tests.support.waiting import patience, until
-from tests.unit.clouds.k8s.box import SHELLS, Box, launcher, require
+from tests.unit.clouds.k8s.box import SHELLS, Box, require
 
 Make = Callable[..., Box]
 # A shell would change some of it on the way.

@@ -361,3 +361,22 @@ def test_refused_mounts(at: str, what: str) -> None:
 def test_two_mounts_at_one_place() -> None:
     with pytest.raises(InvalidInput, match="one mount at /data"):
         options_of(_task(mounts={"/data": "claim:a", "/data/": "claim:b"}))
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("nvidia", "nvidia/cuda:12.6.3-runtime-ubuntu24.04"),
+        ("python:3.12", "python:3.12"),
+        ("docker://python:3.12", "python:3.12"),
+        ("docker://ubuntu", "ubuntu"),  # as everywhere else
+    ],
+)
+def test_the_image_of_the_script(image: str, name: str) -> None:
+    script, _ = _containers(_template(_task(image=image)))
+    assert script["image"] == name
+
+
+def test_an_image_that_can_be_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="image: must be docker://"):
+        _template(_task(image="docker://Python"))

@@ -10,7 +10,7 @@ import sojourn
 from sojourn import Task
 from sojourn.clouds.local import make_cloud
 from sojourn.core.context import Context
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.storage.store import StoreAddress, open_store
 
@@ -46,3 +46,10 @@ def test_nothing_is_written_without_the_folder(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         store.copy("a", "b")
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("image", ["docker://python:3.12", "docker://No Image"])
+def test_container_images_are_refused(own_folders: Path, image: str) -> None:
+    with pytest.raises(InvalidInput, match=r"image: (container images are not supported|must be)"):
+        sojourn.create(Task("#!/bin/sh\n", image=image))
+    assert not list(own_folders.glob("*"))

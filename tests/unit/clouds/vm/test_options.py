@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from sojourn.clouds.vm.options import ANYWHERE, Network, check_options, network_of, ssh_from
+from sojourn.clouds.vm.options import (
+    ANYWHERE,
+    Network,
+    check_options,
+    machine_image,
+    network_of,
+    ssh_from,
+)
 from sojourn.clouds.vm.tags import DEFAULTS, user_tags
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Task
@@ -65,3 +72,37 @@ def test_tags_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DEFAULTS, "team")
     with pytest.raises(InvalidInput, match="SOJOURN_TAGS must be NAME=VALUE pairs"):
         user_tags(_task())
+
+
+_CONTAINER = "docker://python:3.12"
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "gpus", "booted"),
+    [
+        ("nvidia", {}, False, "nvidia"),
+        (_CONTAINER, {}, False, "ubuntu"),
+        (_CONTAINER, {}, True, "nvidia"),
+        (_CONTAINER, {"vm_image": "mine"}, True, "mine"),
+        (_CONTAINER, {"vm_image": ""}, True, "nvidia"),
+    ],
+)
+def test_what_a_machine_boots_from(
+    image: str, options: dict[str, str], gpus: bool, booted: str
+) -> None:
+    task = Task("#!/bin/sh\n", cloud="aws", image=image, options=options)
+    check_options(task, "AWS")
+    assert machine_image(task, gpus=gpus) == booted
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "told"),
+    [
+        ("ubuntu", {"vm_image": "ubuntu"}, r"options\.vm_image: requires a container image"),
+        (_CONTAINER, {"vm_image": _CONTAINER}, r"options\.vm_image: must be a machine image"),
+        ("docker://Python", {}, "image: must be docker://"),
+    ],
+)
+def test_images_that_are_refused(image: str, options: dict[str, str], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        check_options(Task("#!/bin/sh\n", cloud="aws", image=image, options=options), "AWS")

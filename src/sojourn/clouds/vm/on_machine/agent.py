@@ -19,6 +19,7 @@ from sojourn.agent.config import TROUBLE, Config
 from sojourn.agent.environment import inherited
 from sojourn.agent.work import Agent
 from sojourn.clouds.vm.on_machine.beside import NUMBER
+from sojourn.clouds.vm.on_machine.container import Contained
 from sojourn.clouds.vm.on_machine.visited import MachineScript
 from sojourn.core.errors import SojournError
 
@@ -69,13 +70,25 @@ class _Beside:
         return started
 
 
+def _run_contained(config: Config, dead: Dead, image: str) -> int:
+    contained = Contained(image, Path(config.folder), lambda: agent.going)
+    agent = Agent(config, dead=dead, launch=contained)
+    contained.clear()
+    try:
+        return agent.run()
+    finally:
+        contained.end()
+
+
 def main() -> int:
     package, settings = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
     gone = cast("Container[str]", import_module(f"{package}.gone").Gone(settings))
     try:
         config = Config.parse(sys.stdin.read())
-        launch = _Beside(Path(config.folder))
-        return Agent(config, dead=Dead(config.dead, gone), launch=launch).run()
+        folder, dead = Path(config.folder), Dead(config.dead, gone)
+        if image := settings.get("container"):
+            return _run_contained(config, dead, image)
+        return Agent(config, dead=dead, launch=_Beside(folder)).run()
     except SojournError as error:
         say(str(error))
         return TROUBLE

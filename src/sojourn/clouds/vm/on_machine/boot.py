@@ -25,13 +25,14 @@ _FOLDER = Path("/opt/sojourn")
 _UNITS = Path("/etc/systemd/system")  # and not in /run: after a reboot, nobody else starts it
 _PAUSE = 5.0
 # It comes after the network, so that in a shutdown it is stopped before: it has work to store.
+# The same goes for Docker, if the script is in a container.
 # A process of the script that is killed for lack of memory is the script's affair, and no reason
 # to end all: the script fails of it, and has its exit code.
 _UNIT_TEXT = """\
 [Unit]
 Description=Sojourn
 Wants=network-online.target
-After=network.target network-online.target nss-lookup.target
+After=network.target network-online.target nss-lookup.target docker.service
 [Service]
 Environment=PYTHONPATH={folder}/lib HOME=/root
 WorkingDirectory={folder}
