@@ -93,9 +93,13 @@ class Deployment:
         return WatchedStore(opened, self._look)
 
     def _look(self) -> None:
-        """What is on its way out does not come back."""
+        """What is on its way out does not come back. A creation that was killed early has no
+        storage account: nothing would ever answer."""
         if self.locations.look(self.id)["properties"]["provisioningState"] == "Deleting":
             raise NotFound(f"Task {self.id} is being deleted")
+        if not self.location.contained:
+            account = self.container.partition("/blobServices/")[0]
+            self.account.call(f"storage account of {self.id}", "GET", account)
 
 
 class AzureResource(TaskResource[Deployment]):

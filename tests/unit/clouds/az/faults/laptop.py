@@ -35,5 +35,6 @@ class Laptop(laptop.Laptop):
 
     def has_all(self) -> bool:
         """Also all rights of machines."""
-        kinds = [line.split()[0] for line in self.sim.inventory()]
-        return super().has_all() and kinds.count("role") == 5
+        there = super().has_all()
+        roles = [line for line in self.sim.inventory() if line.startswith("role ")]
+        return there and len(roles) == 5
