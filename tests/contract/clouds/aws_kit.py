@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -11,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from sojourn.clouds.aws import machines
+from tests.contract.clouds import chosen
 from tests.contract.clouds.kit import Kit
 from tests.contract.clouds.vm_kit import VmKit, python_of_machines
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.machines.host import Host
 
-_REAL = os.environ.get("SOJOURN_TEST_AWS") == "real"
-
-MARKS = [pytest.mark.slow, *([pytest.mark.timeout(3600)] if _REAL else [])]  # its machines boot
+MARKS = chosen.marks("aws")
 
 
 class AwsKit(VmKit):
@@ -40,12 +38,7 @@ class AwsKit(VmKit):
 
 
 def contract(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    """The account that the contract suite uses: a simulated one, unless somebody pays for it."""
-    if not _REAL:
-        return make(tmp_path_factory)
-    from tests.contract.clouds import aws_real_kit  # the account is asked at once
-
-    return aws_real_kit.make(tmp_path_factory)
+    return chosen.kit("aws", make, tmp_path_factory)
 
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> AwsKit:

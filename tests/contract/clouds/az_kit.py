@@ -11,13 +11,14 @@ import pytest
 
 from sojourn import Handle
 from sojourn.clouds.az import machines, scaler
+from tests.contract.clouds import chosen
 from tests.contract.clouds.kit import Kit
 from tests.contract.clouds.vm_kit import VmKit, python_of_machines
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.machines.host import Host
 
-MARKS = [pytest.mark.slow]  # its machines boot
-SHARES = True  # most of its code with AWS
+MARKS = chosen.marks("az")
+SHARES = not chosen.is_real("az")  # most of its code with AWS
 
 
 class AzureKit(VmKit):
@@ -43,7 +44,7 @@ class AzureKit(VmKit):
 
 
 def contract(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    return make(tmp_path_factory)
+    return chosen.kit("az", make, tmp_path_factory)
 
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> AzureKit:

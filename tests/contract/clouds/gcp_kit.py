@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from sojourn.clouds.gcp import machines
+from tests.contract.clouds import chosen
 from tests.contract.clouds.kit import Kit
 from tests.contract.clouds.vm_kit import VmKit, python_of_machines
 from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.machines.host import Host
 
-MARKS = [pytest.mark.slow]  # its machines boot
-SHARES = True  # most of its code with AWS
+MARKS = chosen.marks("gcp")
+SHARES = not chosen.is_real("gcp")  # most of its code with AWS
 
 
 class GcpKit(VmKit):
@@ -41,7 +42,7 @@ class GcpKit(VmKit):
 
 
 def contract(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    return make(tmp_path_factory)
+    return chosen.kit("gcp", make, tmp_path_factory)
 
 
 def make(tmp_path_factory: pytest.TempPathFactory) -> GcpKit:

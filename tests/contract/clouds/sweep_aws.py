@@ -7,46 +7,37 @@ Without --yes it only shows what there is. It does not use the product, which ma
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import boto3
 from botocore.exceptions import ClientError
 
+from tests.contract.clouds import sweeping
 from tests.contract.clouds.aws_marks import MARK
+from tests.contract.clouds.sweeping import Found, Sweeper
 
 _PATH = "/sojourn/"
-_GONE_WITHIN = 600.0  # seconds
 _ALIVE = ["pending", "running", "shutting-down", "stopping", "stopped"]
 
 
-@dataclass(frozen=True)
-class Found:
-    """One thing that tests made, and how to remove it."""
+class Sweep(Sweeper):
+    """What is in one region, and what is in none."""
 
-    title: str
-    remove: Callable[[], object]
-
-
-class Sweep:
-    """What is in one region, and what is in none; `mark`: of one run of the tests only."""
+    refusal = ClientError
 
     def __init__(self, region: str, mark: str = "") -> None:
+        super().__init__(mark)
         session = boto3.Session(region_name=region)
         self._region = region
-        self._mark = mark
         self._autoscaling = session.client("autoscaling")
         self._ec2 = session.client("ec2")
         self._iam = session.client("iam")
         self._s3 = session.client("s3")
 
     def found(self) -> Iterator[Found]:
-        """In the order in which it can be removed."""
         yield from self._groups()
         yield from self._machines()
         yield from self._of_ec2()
@@ -59,8 +50,7 @@ class Sweep:
         return [{"Name": "tag-key", "Values": [MARK]}]
 
     def _ours(self, tags: list[dict[str, str]]) -> bool:
-        marks = [tag["Value"] for tag in tags if tag["Key"] == MARK]
-        return bool(marks) and self._mark in ("", *marks)
+        return any(self.is_ours(tag["Value"]) for tag in tags if tag["Key"] == MARK)
 
     def _groups(self) -> Iterator[Found]:
         pages = self._autoscaling.get_paginator("describe_auto_scaling_groups")
@@ -156,33 +146,9 @@ class Sweep:
             if objects:
                 self._s3.delete_objects(Bucket=bucket, Delete={"Objects": objects})
 
-    def remove(self) -> list[str]:
-        """Remove all of it, again and again while things depend on each other; what is left."""
-        give_up = time.monotonic() + _GONE_WITHIN
-        while found := list(self.found()):
-            for item in found:
-                with suppress(ClientError):  # something else has to go first, or it has gone
-                    item.remove()
-            if time.monotonic() > give_up:
-                break
-            time.sleep(1)
-        return [item.title for item in found]
-
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="sweep_aws", description=__doc__)
-    parser.add_argument("--yes", action="store_true", help="remove it")
-    parser.add_argument("--mark", default="", help="of one run of the tests only")
-    parser.add_argument("regions", nargs="*", default=["us-west-1"])
-    given = parser.parse_args(arguments)
-    left: list[str] = []
-    for region in given.regions:
-        sweep = Sweep(region, given.mark)
-        for item in sweep.found():
-            sys.stdout.write(f"{region}: {item.title}\n")
-        left += sweep.remove() if given.yes else []
-    sys.stdout.writelines(f"left: {title}\n" for title in left)
-    return 1 if left else 0
+    return sweeping.run(__doc__, arguments, Sweep, ["us-west-1"])
 
 
 if __name__ == "__main__":

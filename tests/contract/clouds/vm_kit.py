@@ -19,6 +19,7 @@ from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.road import Road, write_config
 from tests.simcloud.machines.running import RunningMachine
 
+LAPTOP = "198.51.100.7"  # the laptop, as machines see it
 _WHEELS = Path(sys.prefix) / "wheels"  # `make` puts them there
 
 
@@ -28,6 +29,8 @@ class Account(Protocol):
     def environment(self) -> dict[str, str]: ...
 
     def instances(self) -> Sequence[Any]: ...
+
+    def admits(self, instance: Any, port: int, source: str) -> bool: ...
 
     def inventory(self) -> list[str]: ...
 
@@ -49,7 +52,7 @@ class VmKit:
         (root / "cache" / "sojourn").mkdir(parents=True)
         (root / "cache" / "sojourn" / "wheels").symlink_to(_WHEELS)
         # The only way of the laptop to machines, as the internet is to real ones
-        write_config(root, opened.enter_context(Road(self._at)))
+        write_config(root, opened.enter_context(Road(self._at, self._allowed)))
 
     def environment(self) -> dict[str, str]:
         return {
@@ -93,10 +96,20 @@ class VmKit:
 
     def _at(self, address: str) -> RunningMachine | None:
         """The machine that has this public address now."""
+        found = self._instance(address)
+        machine: RunningMachine | None = found.machine if found else None
+        return machine
+
+    def _allowed(self, address: str, port: int) -> bool:
+        """As the account's firewalls tell; where no machine is, there is none."""
+        found = self._instance(address)
+        return found is None or self._simulated.admits(found, port, LAPTOP)
+
+    def _instance(self, address: str) -> Any:
         for instance in self._simulated.instances():
-            machine: RunningMachine | None = instance.machine
+            machine = instance.machine
             if machine and machine.alive and instance.public_address == address:
-                return machine
+                return instance
         return None
 
     def close(self) -> None:

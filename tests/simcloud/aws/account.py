@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
-from tests.simcloud.aws import backends, callers, images, inventory
+from tests.simcloud.aws import backends, callers, firewall, images, inventory
 from tests.simcloud.aws.autoscaling import AutoScaling
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Timing
@@ -163,6 +163,11 @@ class SimAWS(SimAccount[Call, Refusal | str]):
         """All that were launched, in that order, also those that were terminated."""
         with self._changed:
             return list(self._fleet.instances)
+
+    def admits(self, instance: Instance, port: int, source: str) -> bool:
+        """Whether a connection from an address outside gets through to an instance, by TCP."""
+        with self._changed:
+            return firewall.admits(instance, port, source)
 
     def interrupt(self, instance_id: str, *, notice: bool) -> None:
         """Take a spot instance away: at once, or `timing.notice` seconds after its notice."""

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from tests.simcloud.az import inventory, roles
+from tests.simcloud.az import firewall, inventory, roles
 from tests.simcloud.az.authorization import Authorization
 from tests.simcloud.az.autoscale import Autoscale
 from tests.simcloud.az.blobs import BlobService
@@ -245,6 +245,11 @@ class SimAzure(SimAccount[Call, Refusal]):
         """All that were ever made, in that order."""
         with self._changed:
             return list(self._compute.made)
+
+    def admits(self, instance: Instance, port: int, source: str) -> bool:
+        """Whether a connection from an address outside gets through to an instance, by TCP."""
+        with self._changed:
+            return firewall.admits(self._parts, instance, port, source)
 
     def interrupt(self, instance_id: str, *, notice: bool) -> None:
         """Evict the instance of this id, as on other clouds."""

@@ -80,7 +80,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _read(self) -> Request:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        body = self.rfile.read(int(headers.get("content-length", "0")))
+        length = int(headers.get("content-length", "0"))
+        body = self.rfile.read(length)
+        if len(body) < length:  # killed while it was asking: nobody has asked for anything
+            raise ConnectionResetError("the client is gone")
         path, _, query = self.path.partition("?")
         return Request(self.command, path, query, headers, body)
 

@@ -103,6 +103,8 @@ def _request(environ: dict[str, Any]) -> Request:
     length = environ.get("CONTENT_LENGTH")
     stream = environ["wsgi.input"]
     body = stream.read() if environ.get("wsgi.input_terminated") else stream.read(int(length or 0))
+    if len(body) < int(length or 0):  # killed while it was asking: nobody has asked for anything
+        raise ConnectionResetError("the client is gone")
     environ["wsgi.input"] = BytesIO(body)
     path, _, query = environ["REQUEST_URI"].partition("?")
     headers = {

@@ -19,7 +19,7 @@ from tests.simcloud.common.clock import Clock
 from tests.simcloud.common.life import Lives, Phase
 from tests.simcloud.common.server import Server
 from tests.simcloud.common.wire import CUT
-from tests.simcloud.gcp import boot, networks
+from tests.simcloud.gcp import boot, firewall, networks
 from tests.simcloud.gcp.calls import FEDERATION, TOKENS, Call
 from tests.simcloud.gcp.compute import Compute
 from tests.simcloud.gcp.gate import Gate
@@ -233,6 +233,11 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
         """All that were created, in that order, also those that were deleted."""
         with self._changed:
             return list(self._fleet.instances)
+
+    def admits(self, instance: Instance, port: int, source: str) -> bool:
+        """Whether a connection from an address outside gets through to an instance, by TCP."""
+        with self._changed:
+            return firewall.admits(self._store, instance, port, source)
 
     def preempt(self, instance_id: str, *, notice: bool) -> None:
         """Take a spot instance away: at once, or `timing.notice` seconds after it was told."""

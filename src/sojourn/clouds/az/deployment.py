@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from sojourn.clouds.az.user_data import ON_MACHINE
 from sojourn.clouds.az.watched import WatchedStore
 from sojourn.clouds.vm.agent_files import Luggage
 from sojourn.clouds.vm.resource import TaskResource
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import AuthError, NotFound
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -93,9 +94,14 @@ class Deployment:
         return WatchedStore(opened, self._look)
 
     def _look(self) -> None:
-        """What is on its way out does not come back."""
+        """What is on its way out does not come back. A creation that was killed early has no
+        storage account: nothing would ever answer."""
         if self.locations.look(self.id)["properties"]["provisioningState"] == "Deleting":
             raise NotFound(f"Task {self.id} is being deleted")
+        if not self.location.contained:
+            account = self.container.partition("/blobServices/")[0]
+            with suppress(AuthError):  # who may not look waits
+                self.account.call(f"storage account of {self.id}", "GET", account)
 
 
 class AzureResource(TaskResource[Deployment]):

@@ -14,6 +14,7 @@ from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.task import Task
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User
+from tests.unit.clouds.vm import doors
 
 
 @pytest.fixture
@@ -103,6 +104,11 @@ def test_machines_in_a_private_network_have_no_public_address(
     assert [each["CidrIp"] for each in rule["IpRanges"]] == ["10.0.0.0/8"]
     assert [each["CidrIpv6"] for each in rule["Ipv6Ranges"]] == ["2001:db8::/32"]
     handle.delete()
+
+
+@pytest.mark.slow  # a task for each
+def test_the_firewall_lets_in_who_may_connect(laptop: SimAWS) -> None:
+    doors.ssh_from_decides_who_gets_in(laptop, "aws")
 
 
 def test_nobody_may_connect(laptop: SimAWS, user: User) -> None:

@@ -14,6 +14,7 @@ from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Task
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az_user import User
+from tests.unit.clouds.vm import doors
 
 
 def _task(**options: str) -> Task:
@@ -51,6 +52,10 @@ def test_a_subnet_of_the_user(laptop: SimAzure, user: User) -> None:
     handle.delete(fetch=False)
     assert laptop.inventory() == before
     user.delete("resourceGroups/mine")
+
+
+def test_the_firewall_lets_in_who_may_connect(laptop: SimAzure) -> None:
+    doors.ssh_from_decides_who_gets_in(laptop, "az")
 
 
 def test_nobody_may_connect(laptop: SimAzure, user: User) -> None:

@@ -15,6 +15,7 @@ from sojourn.core.task import Task
 from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.gcp.project import PROJECT
 from tests.simcloud.gcp_user import User
+from tests.unit.clouds.vm import doors
 
 _ROOT = f"projects/{PROJECT}"
 
@@ -92,3 +93,7 @@ def test_who_may_connect(
     assert [str(task.id) for task in sojourn.list_tasks()] == [str(handle.id)]
     handle.delete(fetch=False)
     assert project.inventory() == []
+
+
+def test_the_firewall_lets_in_who_may_connect(project: SimGCP) -> None:
+    doors.ssh_from_decides_who_gets_in(project, "gcp")

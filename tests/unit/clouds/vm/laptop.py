@@ -20,11 +20,12 @@ SCRIPT = "#!/bin/sh\necho done\n"
 class Laptop:
     """Every verb, each as a command of its own: nothing is remembered but the login.
 
-    Of a cloud are `name`, `cloud`, and `parts`: the kinds of what a task with a machine has, as the
-    inventory of the account calls them.
+    Of a cloud are `name`, `cloud`, `sdk`, what is loaded to log in, and `parts`: the kinds of what
+    a task with a machine has, as the inventory of the account calls them.
     """
 
     name = ""
+    sdk = ""
     parts: frozenset[str] = frozenset()
 
     def __init__(self, sim: Any) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import sojourn
-from tests.contract.clouds import aws_marks, sweep_aws
-from tests.contract.clouds.aws_real_kit import REGION, RealAwsKit
+from tests.contract.clouds.aws_real_kit import RealAwsKit
 from tests.simcloud.aws.account import SimAWS
+from tests.simcloud.aws_user import User
+from tests.unit.clouds.vm import sweeps
 
 pytestmark = pytest.mark.slow  # it asks every region
+
+KINDS = {
+    *("bucket", "group", "key pair", "launch template", "machine", "profile", "role"),
+    "security group",
+}
+CODE = """
+from sojourn import Task
+from sojourn.clouds.aws import machine_types, tags
+
+print(tags.tags_of("id", Task("#!/bin/sh"))["sojourn:test"], machine_types.instance_type("m"))
+"""
 
 
 @pytest.fixture
@@ -25,77 +34,33 @@ def kit(laptop: SimAWS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Real
     return made
 
 
-def _create(name: str) -> sojourn.Handle:
-    return sojourn.create(sojourn.Task("#!/bin/sh\ntrue", cloud="aws", name=name))
-
-
 def test_all_that_a_task_leaves_is_found(laptop: SimAWS, kit: RealAwsKit) -> None:
-    handle = _create("a")
-    laptop.wait(laptop.instances)
-    kinds = {title.rpartition(" ")[0] for title in kit.leaks()}
-    handle.delete(fetch=False)
-    assert kinds >= {"bucket", "group", "key pair", "launch template", "machine", "profile", "role"}
-    assert "security group" in kinds
-    assert kit.leaks() == []
-    kit.close()
+    sweeps.all_that_a_task_leaves_is_found(laptop, kit, KINDS)
 
 
 def test_the_sweep_removes_all_of_it(laptop: SimAWS, kit: RealAwsKit) -> None:
-    _create("a")
-    laptop.wait(laptop.instances)
-    kit.close()
-    assert laptop.inventory() == []
+    sweeps.all_of_it_is_removed(laptop, kit)
 
 
 def test_what_has_no_mark_or_another_stays(
-    laptop: SimAWS, kit: RealAwsKit, monkeypatch: pytest.MonkeyPatch
+    laptop: SimAWS, kit: RealAwsKit, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kit._patched.undo()
-    other = _create("other")
-    laptop.wait(lambda: [i for i in laptop.instances() if i.state == "running"])
-    before = laptop.inventory()
-    assert sweep_aws.main(["--yes", REGION]) == 0
-    assert laptop.inventory() == before
-    monkeypatch.setenv(aws_marks.VARIABLE, "another")
-    with pytest.MonkeyPatch.context() as patched:
-        aws_marks.use(patched)
-        marked = _create("marked")
-    assert kit.leaks() == []
-    kit.close()
-    assert marked.exists()
-    assert sweep_aws.main(["--yes", REGION]) == 0
-    assert not marked.exists()
-    other.delete(fetch=False)
-    assert laptop.inventory() == []
+    user.make_bucket("tpi-bucket")
+    tags = [{"Key": "sojourn:testing", "Value": kit.mark}]
+    user.s3.put_bucket_tagging(Bucket="tpi-bucket", Tagging={"TagSet": tags})
+    user.ec2.create_key_pair(KeyName="tpi-sojourn-test")
+    sweeps.what_has_no_mark_or_another_stays(laptop, kit, monkeypatch)
 
 
 def test_without_yes_nothing_is_removed(
-    laptop: SimAWS, kit: RealAwsKit, capsys: pytest.CaptureFixture[str]
+    kit: RealAwsKit, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    handle = _create("a")
-    assert sweep_aws.main([REGION]) == 0
-    assert f"bucket {handle.id}" in capsys.readouterr().out
-    assert handle.exists()
-    kit.close()
+    sweeps.nothing_is_removed_without_yes(kit, capsys)
 
 
 def test_processes_that_tests_start_mark_what_they_make_as_well(kit: RealAwsKit) -> None:
-    code = (
-        "from sojourn.clouds.aws import machine_types, tags\n"
-        "from sojourn import Task\n"
-        "tags = tags.tags_of('id', Task('#!/bin/sh'))\n"
-        "print(tags['sojourn:test'], machine_types.instance_type('m'))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [kit.mark, "t2.micro"]
-    kit.close()
+    sweeps.processes_mark_as_well(kit, CODE, "t2.micro")
 
 
 def test_a_lost_agent_is_a_machine_that_was_terminated(laptop: SimAWS, kit: RealAwsKit) -> None:
-    handle = _create("a")
-    laptop.wait(lambda: [i for i in laptop.instances() if i.state == "running"])
-    [machine] = kit.processes()
-    kit._ec2.terminate_instances(InstanceIds=[machine], SkipOsShutdown=True)
-    laptop.wait(lambda: laptop.instances()[0].state == "terminated")
-    handle.delete(fetch=False)
-    kit.close()
+    sweeps.a_lost_machine_is_gone(laptop, kit)

@@ -15,6 +15,7 @@ class Laptop(laptop.Laptop):
     """Every verb, each as a command of its own: nothing is remembered but the SDK's clients."""
 
     name = "aws"
+    sdk = "boto3"
     parts = frozenset(
         (
             *("bucket", "group", "key", "launch", "object"),

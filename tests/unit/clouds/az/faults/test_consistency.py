@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -18,12 +19,12 @@ from sojourn.core.errors import (
     QuotaError,
     Transient,
 )
-from sojourn.core.status import State
+from sojourn.core.status import INCOMPLETE, State
 from sojourn.core.task import Storage
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az.offers import Refusal
 from tests.simcloud.az_user import User
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 from tests.unit.clouds.az.faults.laptop import ID, Laptop
 
 
@@ -199,3 +200,14 @@ def test_an_outage_of_the_store_is_waited_for(
         laptop.status()
     laptop.sim.heal()
     laptop.delete()
+
+
+def test_a_creation_that_was_killed_before_there_was_a_store_can_be_deleted(
+    laptop: Laptop, user: User
+) -> None:
+    user.put(f"resourceGroups/{ID}", {"location": "westus2", "tags": {"sojourn:id": str(ID)}})
+    began = time.monotonic()
+    assert laptop.status() == INCOMPLETE
+    laptop.delete()
+    assert time.monotonic() - began < patience(30)  # nobody waits for what does not come
+    assert laptop.sim.inventory() == []

@@ -15,6 +15,7 @@ class Laptop(laptop.Laptop):
     """Every verb, each as a command of its own. Calls are not repeated by themselves."""
 
     name = "gcp"
+    sdk = "google.auth"
     parts = frozenset(("binding", "bucket", "firewall", "group", "object", "service", "template"))
     sim: SimGCP
 
@@ -28,5 +29,7 @@ class Laptop(laptop.Laptop):
 
     def delete(self) -> None:
         """Machines of a group that is gone go a moment later."""
-        super().delete()
-        self.sim.settle()
+        try:
+            super().delete()
+        finally:
+            self.sim.settle()
