@@ -25,7 +25,10 @@ def _parameter(cloud: str) -> ParameterSet:
 
 # What ordinary runs leave out on clouds that share most of their code with another one that goes
 # through all of it: `make test-full` runs it.
-_IN_FULL = ("test_crashes", "test_faults", "test_kept", "test_meetings", "test_reach", "test_verbs")
+_IN_FULL = (
+    *("test_crashes", "test_faults", "test_kept", "test_machines", "test_meetings", "test_reach"),
+    "test_verbs",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import listing
 from sojourn.clouds.az.account import version_of
-from sojourn.clouds.az.machines import SMALLEST_DISK
+from sojourn.clouds.az.machines import SMALLEST_DISK, user_of
 from sojourn.clouds.az.profile import identities
 from sojourn.clouds.az.resources import Identity, Network
 from sojourn.clouds.az.store_address import for_machines, https_url
@@ -139,6 +139,7 @@ def _first_script(deployment: Deployment, identity: str) -> str:
             deployment.name,
             for_machines(location, identity),
             wanted,
+            user=user_of(wanted),
             marks=listing.can_mark(wanted),
             page="docs/azure.md",
             notice=_SPOT_NOTICE if wanted.spot >= 0 else 0.0,

@@ -21,6 +21,10 @@ OPTIONS = (
         "none (default: anywhere)",
     ),
     (
+        "ssh_key",
+        "public key that also opens machines by SSH, such as `ssh-ed25519 AAAA...`",
+    ),
+    (
         "vm_image",
         "machine image below a container image, `docker://NAME` (default: `nvidia` for machines "
         "with GPUs, else `ubuntu`)",

@@ -25,12 +25,20 @@ _BOOT_WITHIN = 300.0  # seconds; new rights may not be known everywhere yet
 
 
 def machine_settings(
-    name: str, store: StoreAddress, task: Task, *, marks: bool, page: str, notice: float = 0.0
+    name: str,
+    store: StoreAddress,
+    task: Task,
+    *,
+    user: str,
+    marks: bool,
+    page: str,
+    notice: float = 0.0,
 ) -> dict[str, Any]:
     """The settings that `vm.on_machine` reads; a cloud adds its own. No secrets.
 
-    `store` is as machines see it. `marks`: they tell at their group how ranks ended. `page` is the
-    cloud's page in the docs. `notice`: seconds that a machine has once it is to be taken away.
+    `store` is as machines see it. `user`: whom the image lets in. `marks`: they tell at their group
+    how ranks ended. `page` is the cloud's page in the docs. `notice`: seconds that a machine has
+    once it is to be taken away.
     """
     return {
         "id": name,
@@ -48,6 +56,8 @@ def machine_settings(
         "patience": _BOOT_WITHIN,
         "failures": _FAILURES,
         "container": container_image(task.image),
+        "user": user,
+        "ssh_key": task.options.get("ssh_key", "").strip(),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ _NOBODY = "none"
 _PRIVATE = "private"
 _PLAIN, _WITH_DRIVER = "ubuntu", "nvidia"  # names that all clouds have
 _VM_IMAGE = "options.vm_image"
+_KEY = re.compile(r"(ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]{16,}={0,2}( [^\n\r]*)?")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,15 @@ def check_options(task: Task, cloud: str) -> None:
     ssh_from(task)
     network_of(task)
     _check_images(task)
+    _check_key(task.options.get("ssh_key", ""))
+
+
+def _check_key(key: str) -> None:
+    """It becomes a line of a file on machines."""
+    if key and not _KEY.fullmatch(key.strip()):
+        raise InvalidInput(
+            "options.ssh_key", "must be one public SSH key, such as ssh-ed25519 AAAA..."
+        )
 
 
 def _check_images(task: Task) -> None:

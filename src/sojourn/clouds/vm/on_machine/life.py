@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, Config
+from sojourn.clouds.vm.on_machine.authorized import authorize
 from sojourn.clouds.vm.on_machine.hostkeys import publish
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
@@ -47,6 +48,8 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.terminate())
+    if settings["ssh_key"]:
+        authorize(settings["user"], settings["ssh_key"])
     config = _config(settings, group.machine)
     _tell(agent, config)
     aside(
