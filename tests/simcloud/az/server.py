@@ -63,7 +63,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.secure:
             self.send_error(403, "Azure is reached by TLS")
             return
-        answer = self.server.answer(self._read())
+        request = self._read()
+        answer = self.server.answer(request) if request else Answer(CUT, b"", {})
         if answer.status == CUT:
             self.close_connection = True
             return
@@ -78,12 +79,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _answer  # noqa: N815
 
-    def _read(self) -> Request:
+    def _read(self) -> Request | None:
+        """None: the client was killed while it was asking, and has asked for nothing."""
         headers = {name.lower(): value for name, value in self.headers.items()}
         length = int(headers.get("content-length", "0"))
         body = self.rfile.read(length)
-        if len(body) < length:  # killed while it was asking: nobody has asked for anything
-            raise ConnectionResetError("the client is gone")
+        if len(body) < length:
+            return None
         path, _, query = self.path.partition("?")
         return Request(self.command, path, query, headers, body)
 
