@@ -11,12 +11,14 @@ from tests.contract.clouds import aws_kit
 from tests.contract.clouds.aws_kit import AwsKit
 from tests.contract.clouds.kit import in_use
 from tests.simcloud.aws import backends
+from tests.terraform.machine_life import live_as_machine, live_with_own_key
 from tests.terraform.project import Project
 from tests.terraform.whole_life import give_account, live, task_on
 
 pytestmark = pytest.mark.slow
 
-_TASK = task_on("aws", "ubuntu@099720109477:x86_64:*ubuntu-noble-24.04-amd64-server-*")
+_IMAGE = "ubuntu@099720109477:x86_64:*ubuntu-noble-24.04-amd64-server-*"
+_TASK = task_on("aws", _IMAGE)
 
 
 @pytest.fixture
@@ -48,3 +50,12 @@ def test_what_aws_refuses_is_told_by_the_plan(kit: AwsKit, on_aws: Project) -> N
     said = on_aws.plan(code=1).said
     assert "p2.xlarge is not available in us-west-1; AWS is retiring K80s" in said
     assert kit.leaks() == []
+
+
+@pytest.mark.parametrize("cloud", ["aws", ""])
+def test_a_machine(kit: AwsKit, on_aws: Project, cloud: str) -> None:
+    live_as_machine(kit, on_aws, cloud, _IMAGE)
+
+
+def test_a_machine_with_a_key_of_the_user(kit: AwsKit, on_aws: Project) -> None:
+    live_with_own_key(kit, on_aws, "aws", _IMAGE)

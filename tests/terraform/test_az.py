@@ -11,12 +11,14 @@ from tests.contract.clouds import az_kit
 from tests.contract.clouds.az_kit import AzureKit
 from tests.contract.clouds.kit import in_use
 from tests.simcloud.az_user import User
+from tests.terraform.machine_life import live_as_machine
 from tests.terraform.project import Project
 from tests.terraform.whole_life import give_account, live, task_on
 
 pytestmark = pytest.mark.slow
 
-_TASK = task_on("az", "ubuntu@Canonical:ubuntu-24_04-lts:server:latest")
+_IMAGE = "ubuntu@Canonical:ubuntu-24_04-lts:server:latest"
+_TASK = task_on("az", _IMAGE)
 _PROXY = ("AZURE_", "HTTPS_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
@@ -54,3 +56,8 @@ def test_what_azure_refuses_is_told_by_the_plan(kit: AzureKit, on_azure: Project
     on_azure.write(_TASK.replace('region      = "us-west"', 'region      = "moonbase"'))
     assert "region: unknown region 'moonbase'" in on_azure.plan(code=1).said
     assert kit.leaks() == []
+
+
+@pytest.mark.parametrize("cloud", ["azure", pytest.param("az", marks=pytest.mark.full)])
+def test_a_machine(kit: AzureKit, on_azure: Project, cloud: str) -> None:
+    live_as_machine(kit, on_azure, cloud, _IMAGE)

@@ -11,12 +11,14 @@ from tests.contract.clouds import gcp_kit
 from tests.contract.clouds.gcp_kit import GcpKit
 from tests.contract.clouds.kit import in_use
 from tests.simcloud.gcp_user import User
+from tests.terraform.machine_life import live_as_machine
 from tests.terraform.project import Project
 from tests.terraform.whole_life import give_account, live, task_on
 
 pytestmark = pytest.mark.slow
 
-_TASK = task_on("gcp", "ubuntu@ubuntu-os-cloud/ubuntu-2404-lts-amd64")
+_IMAGE = "ubuntu@ubuntu-os-cloud/ubuntu-2404-lts-amd64"
+_TASK = task_on("gcp", _IMAGE)
 
 
 @pytest.fixture
@@ -52,3 +54,7 @@ def test_what_google_refuses_is_told_by_the_plan(kit: GcpKit, on_gcp: Project) -
     on_gcp.write(_TASK.replace('region      = "us-west"', 'region      = "us-west1"'))
     assert "region: must be a zone, such as us-west1-b" in on_gcp.plan(code=1).said
     assert kit.leaks() == []
+
+
+def test_a_machine(kit: GcpKit, on_gcp: Project) -> None:
+    live_as_machine(kit, on_gcp, "gcp", _IMAGE)
