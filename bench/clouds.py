@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -95,8 +95,18 @@ def _one(account: Any, cloud: str) -> tuple[float, int]:
     account.wait(lambda: len(account.instances()) > before)
     taken = time.perf_counter() - began
     account.delay(0)
-    handle.delete(fetch=False)
+    _remove(account, handle)
     return taken, calls
+
+
+def _remove(account: Any, handle: sojourn.Handle) -> None:
+    """Azure waits for a machine to say that it has stored its work, and there is no real one."""
+    with ThreadPoolExecutor(1) as pool:
+        removal = pool.submit(handle.delete, fetch=False)
+        while not wait([removal], 0.5).done:
+            if handle.cloud == "az":
+                account.advance(600)
+        removal.result()
 
 
 def _look(account: Any, cloud: str, tasks: int) -> list[tuple[str, int, float]]:
@@ -109,7 +119,7 @@ def _look(account: Any, cloud: str, tasks: int) -> list[tuple[str, int, float]]:
         (f"list of {tasks} tasks", *_measured(account, api.overview)),
     ]
     for handle in handles:
-        handle.delete(fetch=False)
+        _remove(account, handle)
     return rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +33,8 @@ def host() -> Iterator[Host]:
     before = traces.found()
     with Host() as host:
         yield host
-    assert traces.found() == before
+    # Of what other tests left open, some may have gone meanwhile.
+    assert not Counter(traces.found()) - Counter(before)
 
 
 @pytest.fixture

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from sojourn.core.context import Context
+from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Cloud, Member
 from sojourn.core.status import Status
@@ -69,6 +71,18 @@ class Laptop:
         fleet = self.cloud.scaler(ID).fleet(self.ctx)
         assert fleet
         return fleet.machines
+
+    def interrupt(self, running: Callable[[], list[str]], *, notice: bool) -> None:
+        """Whichever runs: one may go between the look and the call."""
+
+        def done() -> bool:
+            for machine in running():
+                with suppress(NotFound):
+                    self.cloud.scaler(ID).interrupt(self.ctx, machine, notice=notice)
+                    return True
+            return False
+
+        until(done)
 
     def calls_of(self, verb: Callable[[], object]) -> list[str]:
         """The calls that a verb makes, by name."""

@@ -87,8 +87,7 @@ class LimitedUser:
         def running() -> list[str]:
             return [each.id for each in self.sim.instances() if each.state == "running"]
 
-        self.sim.wait(running)
-        self.laptop.cloud.scaler(ID).interrupt(self.laptop.ctx, running()[0], notice=notice)
+        self.laptop.interrupt(running, notice=notice)
 
     def suspend(self) -> None:
         """Have the group launch nothing, as one that failed for a day."""

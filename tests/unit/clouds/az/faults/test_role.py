@@ -93,8 +93,7 @@ class LimitedUser:
         def running() -> list[str]:
             return [each.vm_id for each in self.sim.instances() if each.state == "running"]
 
-        self.sim.wait(running)
-        self.laptop.cloud.scaler(ID).interrupt(self.laptop.ctx, running()[0], notice=notice)
+        self.laptop.interrupt(running, notice=notice)
 
 
 @pytest.fixture

@@ -77,8 +77,7 @@ class Limited:
         def running() -> list[str]:
             return [each.id for each in self.sim.instances() if each.status == "RUNNING"]
 
-        self.sim.wait(running)
-        self.laptop.cloud.scaler(ID).interrupt(self.laptop.ctx, running()[0], notice=notice)
+        self.laptop.interrupt(running, notice=notice)
 
     def do(self, verb: str) -> None:
         self.now = verb
