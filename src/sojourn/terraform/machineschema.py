@@ -212,7 +212,9 @@ def _strangers(values: Object) -> list[Problem]:
         Problem(each.name, f"has no effect with cloud = {cloud!r}")
         for name in clouds.NAMES
         for each in clouds.about(name).machine_arguments
-        if name != own and values[each.name] not in _EMPTY
+        if name != own
+        and values[each.name] not in _EMPTY
+        and not isinstance(values[each.name], Unknown)
     ]
 
 

@@ -106,3 +106,17 @@ def test_what_a_machine_boots_from(
 def test_images_that_are_refused(image: str, options: dict[str, str], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         check_options(Task("#!/bin/sh\n", cloud="aws", image=image, options=options), "AWS")
+
+
+@pytest.mark.parametrize(
+    "key", ["ssh-ed25519", "A B", "ssh-rsa AAAAB3NzaC1yc2EAAA\nssh-rsa B", "x" * 9]
+)
+def test_a_key_is_one_line(key: str) -> None:
+    with pytest.raises(InvalidInput, match="options.ssh_key: must be one public SSH key"):
+        check_options(Task("#!/bin/sh", options={"ssh_key": key}), "AWS")
+
+
+@pytest.mark.parametrize("comment", ["", " me@laptop", " two words"])
+def test_a_key_may_have_a_comment(comment: str) -> None:
+    key = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIO{comment}\n"
+    check_options(Task("#!/bin/sh", options={"ssh_key": key}), "AWS")
