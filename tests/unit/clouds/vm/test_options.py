@@ -112,7 +112,7 @@ def test_images_that_are_refused(image: str, options: dict[str, str], told: str)
     "key", ["ssh-ed25519", "A B", "ssh-rsa AAAAB3NzaC1yc2EAAA\nssh-rsa B", "x" * 9]
 )
 def test_a_key_is_one_line(key: str) -> None:
-    with pytest.raises(InvalidInput, match="options.ssh_key: must be one public SSH key"):
+    with pytest.raises(InvalidInput, match=r"options\.ssh_key: must be one public SSH key"):
         check_options(Task("#!/bin/sh", options={"ssh_key": key}), "AWS")
 
 
