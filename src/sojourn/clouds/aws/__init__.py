@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ABOUT", "examine", "make_cloud"]
 
+_SECURITY_GROUP = (
+    "security_group",
+    "security group that machines have beside their own, by ID or name; port 22 is then open only "
+    "to whom it lets in, and to ssh_from",
+)
+
 ABOUT = About(
     title="AWS",
     extra="aws",
@@ -27,8 +33,13 @@ ABOUT = About(
         "AWS_WEB_IDENTITY_TOKEN_FILE",
     ),
     files=("~/.aws/credentials", "~/.aws/config"),
-    options=OPTIONS,
+    options=(*OPTIONS, _SECURITY_GROUP),
     machine_arguments=(
+        MachineArgument(
+            "aws_security_group",
+            "options.security_group",
+            "Security group that the machine has beside its own, by ID or name.",
+        ),
         MachineArgument("aws_subnet_id", "options.network", "Subnet of the machine."),
     ),
 )

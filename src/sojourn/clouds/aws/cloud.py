@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.aws import profile, tags
 from sojourn.clouds.aws.locations import Locations
 from sojourn.clouds.aws.machines import Offers, user_of
+from sojourn.clouds.aws.security_groups import OPTION
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
@@ -48,7 +49,7 @@ class AwsCloud:
         given = task.permission_set
         note = profile.note_on(given) if given else ""
         _check_limits(task)
-        check_options(task, "AWS")
+        check_options(task, "AWS", own=(OPTION,))
         self._check_profile(given)
         tags.check(task)
         self._locations.check(task)

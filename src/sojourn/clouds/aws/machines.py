@@ -11,6 +11,7 @@ from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.aws.machine_types import has_gpus, instance_type
 from sojourn.clouds.aws.networks import Networks, Subnets
 from sojourn.clouds.aws.regions import region
+from sojourn.clouds.aws.security_groups import find_group, given_group
 from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
 from sojourn.core.errors import InvalidInput
@@ -83,6 +84,7 @@ class Offer:
     type: str
     image: Image
     network: Subnets
+    group: str = ""  # a security group of the user's own
 
 
 def parse_image(text: str) -> ImageName:
@@ -117,7 +119,7 @@ class Offers:
 
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._known: dict[tuple[str, str, str, Network], Offer] = {}
+        self._known: dict[tuple[str, str, str, Network, str], Offer] = {}
 
     def check(self, task: Task) -> list[str]:
         """Refuse what is not there, and what does not fit; returns notes."""
@@ -126,16 +128,19 @@ class Offers:
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
         where, kind = region(task.region), instance_type(task.machine)
-        key = (where, kind, _machine_image(task), network_of(task))
+        key = (where, kind, _machine_image(task), network_of(task), given_group(task))
         if key not in self._known:
             with naming_vm_image(task):
                 self._known[key] = self._find(*key)
         return self._known[key]
 
-    def _find(self, region: str, type: str, image: str, network: Network) -> Offer:
+    def _find(self, region: str, type: str, image: str, network: Network, given: str) -> Offer:
         wanted = parse_image(image)
         _check_driver(type, image)
         self._check_region(region)
+        group = find_group(self._account, region, given) if given else None
+        if group and not network.parts:
+            network = replace(network, parts=(group.vpc,))
         with ThreadPoolExecutor() as pool:
             networks = Networks(self._account, region)
             known = pool.submit(networks.look, network)
@@ -149,7 +154,11 @@ class Offers:
                 )
             found = pool.submit(self._newest, region, wanted)
             subnets = networks.choose(network, known.result(), type, zones.result())
-            return Offer(region, type, found.result(), subnets)
+            if group and group.vpc != subnets.vpc:
+                raise InvalidInput(
+                    "options.security_group", f"{given!r} is in {group.vpc}, not in {subnets.vpc}"
+                )
+            return Offer(region, type, found.result(), subnets, group.id if group else "")
 
     def _check_region(self, region: str) -> None:
         partition = self._account.regions().get(region)

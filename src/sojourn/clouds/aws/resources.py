@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import policy, tags
 from sojourn.clouds.aws.deployment import AwsResource, is_contained
 from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.security_groups import given_group
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.options import ssh_from
 from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
@@ -142,7 +143,7 @@ class SecurityGroup(AwsResource):
         raise NotFound(f"No {self.title} found")
 
     def create(self, ctx: Context) -> None:
-        group, networks = self._made(), ssh_from(self._deployment.wanted)
+        group, networks = self._made(), self._networks()
         if not networks:
             return
         rule = {
@@ -155,6 +156,12 @@ class SecurityGroup(AwsResource):
         given = {"GroupId": group, "IpPermissions": [{k: v for k, v in rule.items() if v}]}
         with ignoring("InvalidPermission.Duplicate"):
             until_known(ctx, lambda: self._call("authorize_security_group_ingress", **given))
+
+    def _networks(self) -> tuple[str, ...]:
+        """Who gets in by SSH; where the user's own group decides it, nobody by this one."""
+        wanted = self._deployment.wanted
+        own = given_group(wanted) and "ssh_from" not in wanted.options
+        return () if own else ssh_from(wanted)
 
     def _made(self) -> str:
         try:

@@ -85,6 +85,8 @@ class LaunchTemplate(AwsResource):
 
     def _network(self, ctx: Context) -> dict[str, Any]:
         groups = [until_known(ctx, SecurityGroup(self._deployment).group)]
+        if self._deployment.offer.group:
+            groups.append(self._deployment.offer.group)
         public = self._deployment.offer.network.public
         if public is None:
             return {"SecurityGroupIds": groups}

@@ -13,7 +13,7 @@ from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.images import PREFIX, container_image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sojourn.core.task import Task
 
@@ -48,9 +48,9 @@ class Network:
         return ",".join(self.parts)
 
 
-def check_options(task: Task, cloud: str) -> None:
-    """Refuse what is not known: nothing is ignored in silence."""
-    known = [name for name, _ in OPTIONS]
+def check_options(task: Task, cloud: str, own: Sequence[str] = ()) -> None:
+    """Refuse what is not known: nothing is ignored in silence. `own`: what only this cloud has."""
+    known = [*(name for name, _ in OPTIONS), *own]
     problems = [Problem("mounts", f"not supported by {cloud}")] if task.mounts else []
     problems += [
         Problem(f"options.{name}", f"unknown option; must be one of {', '.join(known)}")

@@ -128,3 +128,53 @@ def test_tags_and_a_boundary_that_the_account_demands(
     assert role["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
     assert {"Key": "cost-center", "Value": "42"} in role["Tags"]
     handle.delete()
+
+
+def _own_group(user: User, vpc: str, name: str = "office") -> str:
+    made = user.ec2.create_security_group(GroupName=name, Description="theirs", VpcId=vpc)
+    return str(made["GroupId"])
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_security_group_of_the_users_own_decides_who_gets_in(
+    laptop: SimAWS, user: User, vpc: str, by_name: bool
+) -> None:
+    subnet = _subnet(user, vpc, 1, public=True)
+    group = _own_group(user, vpc)
+    options = {"security_group": "office" if by_name else group}
+    handle = sojourn.create(Task("#!/bin/sh\n", cloud="aws", options=options))
+    [card] = _template(user, str(handle.id))["NetworkInterfaces"]
+    assert len(card["Groups"]) == 2
+    assert group in card["Groups"]
+    assert _rules(user, str(handle.id)) == []
+    assert Offers(Account()).find(handle.task()).network == Subnets(vpc, (subnet,), True)
+    handle.delete()
+    kept = user.ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
+    assert [each["GroupName"] for each in kept] == ["office"]
+
+
+def test_ssh_from_counts_beside_the_users_own_group(laptop: SimAWS, user: User, vpc: str) -> None:
+    _subnet(user, vpc, 1, public=True)
+    options = {"security_group": _own_group(user, vpc), "ssh_from": "10.0.0.0/8"}
+    handle = sojourn.create(Task("#!/bin/sh\n", cloud="aws", options=options))
+    [rule] = _rules(user, str(handle.id))
+    assert [each["CidrIp"] for each in rule["IpRanges"]] == ["10.0.0.0/8"]
+    handle.delete()
+
+
+def test_security_groups_that_do_not_fit_are_refused(laptop: SimAWS, user: User, vpc: str) -> None:
+    subnet = _subnet(user, vpc, 1, public=True)
+    default = user.ec2.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])
+    elsewhere = _own_group(user, default["Vpcs"][0]["VpcId"])
+    _own_group(user, vpc)
+    refused = {
+        ("absent", ""): "security group 'absent' not found in us-west-1",
+        ("sg-0123456789abcdef0", ""): "not found in us-west-1",
+        ("office", ""): "'office' means several security groups: sg-",
+        (elsewhere, subnet): f"not in {vpc}",
+    }
+    for (group, network), why in refused.items():
+        options = {"security_group": group, **({"network": network} if network else {})}
+        with pytest.raises(InvalidInput, match=why) as caught:
+            sojourn.check(Task("#!/bin/sh\n", cloud="aws", options=options))
+        assert caught.value.path == "options.security_group"
