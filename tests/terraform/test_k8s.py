@@ -9,6 +9,7 @@ import pytest
 from tests.contract.clouds import k8s_kit
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.kit import in_use
+from tests.support.waiting import until
 from tests.terraform.project import Project
 
 pytestmark = pytest.mark.kube
@@ -82,3 +83,36 @@ def test_whole_life(kit: KubernetesKit, on_k8s: Project) -> None:
     results = project.folder / "results"
     assert (results / "greeting").read_text() == "Hello, world!\n"
     assert (results / "epoch.txt").read_text() == "3\n"
+
+
+# The block of the old provider's page, with nodes that are chosen by their labels.
+_MACHINE = """
+resource "iterative_machine" "machine" {
+  cloud = "kubernetes"
+  name = "machine"
+  instance_hdd_size = 10
+  instance_type = "m"
+  kubernetes_node_selector = { foo = "bar" }
+}
+"""
+
+
+def test_a_machine(kit: KubernetesKit, on_k8s: Project) -> None:
+    address = "iterative_machine.machine"
+    on_k8s.write(_MACHINE)
+    on_k8s.init()
+    on_k8s.apply()
+    made = on_k8s.task(address)
+    assert (made["state"], made["cloud"]) == ("running", "kubernetes")
+    assert made["instance_ip"]
+    assert on_k8s.sojourn("exec", made["id"], "--", "echo", "here").out == "here\n"
+    on_k8s.plan(code=0)
+    on_k8s.sojourn("interrupt", made["id"], "--no-notice")
+    until(lambda: _address(on_k8s, address) not in ("", made["instance_ip"]), 100)
+    on_k8s.plan(code=0)
+    on_k8s.destroy()
+    assert kit.leaks() == []
+
+
+def _address(project: Project, address: str) -> str:
+    return str(project.refreshed(address)["instance_ip"])
