@@ -10,7 +10,7 @@ from sojourn.clouds.gcp.machines import Offers, user_of
 from sojourn.clouds.gcp.profile import note_on, parse_profile
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
-from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,12 @@ class GoogleCloud:
     """Tasks in the user's project."""
 
     name = "gcp"
-    features = Features(interrupt=True, reach=True, poll=2.0)
+    features = Features(
+        interrupt=True,
+        reach=True,
+        poll=2.0,
+        instead_of_images="Use a container image, docker://NAME, or an image of your own.",
+    )
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -116,6 +121,9 @@ class GoogleCloud:
 
         deployment = self._deployed(id, None)
         return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
+
+    def images(self) -> Images:
+        raise NotImplementedError("see Features.images")
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

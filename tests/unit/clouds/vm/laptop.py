@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
+from sojourn.clouds.vm.cleaning import Cleaner
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Cloud, Member
 from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
-from sojourn.engine import creation, lifecycle, observe, removal
+from sojourn.engine import creation, imaging, lifecycle, observe, removal
 from tests.support.waiting import until
 
 ID = TaskId.for_name("faults", {})
 SCRIPT = "#!/bin/sh\necho done\n"
+IMAGE = "tools"
+IMAGE_MAKER = imaging.maker_name(IMAGE, "us-west")
+
+
+def _first_machine(ctx: Context, cloud: Cloud, id: TaskId) -> str:
+    """Once its cloud says that it runs."""
+    while True:
+        fleet = cloud.scaler(id).fleet(ctx)
+        running = [each.id for each in fleet.machines if each.address] if fleet else []
+        if running:
+            return running[0]
+        ctx.sleep(0.02)
 
 
 class Laptop:
@@ -64,6 +78,28 @@ class Laptop:
 
     def exists(self) -> bool:
         return lifecycle.exists(self.ctx, self.cloud, ID)
+
+    def make_image(self, ctx: Context | None = None) -> None:
+        """As `sojourn image make tools` does, on a machine that only says that it runs."""
+        task = self.task(stay=True, name=IMAGE_MAKER)
+        launch = creation.Launch(TaskId.deterministic(IMAGE_MAKER), task, {})
+        with (
+            mock.patch.multiple(
+                imaging,
+                until_it_answers=lambda *_: None,
+                _run_script=lambda *_: None,
+                _machine_of=_first_machine,
+            ),
+            mock.patch.object(Cleaner, "clean", return_value=None),
+        ):
+            imaging.make(ctx or self.ctx, self.cloud, launch, IMAGE, SCRIPT)
+
+    def delete_image(self) -> None:
+        imaging.delete(self.ctx, self.cloud, IMAGE)
+
+    def images(self) -> list[tuple[str, bool]]:
+        """The names of all, and whether they are finished."""
+        return [(each.name, each.ready) for each in imaging.list_images(self.ctx, self.cloud)]
 
     def machines(self) -> tuple[Member, ...]:
         fleet = self.cloud.scaler(ID).fleet(self.ctx)
