@@ -18,7 +18,8 @@ from tests.support.waiting import until
 ID = TaskId.for_name("faults", {})
 SCRIPT = "#!/bin/sh\necho done\n"
 IMAGE = "tools"
-IMAGE_MAKER = imaging.maker_name(IMAGE, "us-west")
+_REGION = "us-west"  # to look into all of them takes long
+IMAGE_MAKER = imaging.maker_name(IMAGE, _REGION)
 
 
 def _first_machine(ctx: Context, cloud: Cloud, id: TaskId) -> str:
@@ -95,11 +96,12 @@ class Laptop:
             imaging.make(ctx or self.ctx, self.cloud, launch, IMAGE, SCRIPT)
 
     def delete_image(self) -> None:
-        imaging.delete(self.ctx, self.cloud, IMAGE)
+        imaging.delete(self.ctx, self.cloud, IMAGE, _REGION)
 
     def images(self) -> list[tuple[str, bool]]:
-        """The names of all, and whether they are finished."""
-        return [(each.name, each.ready) for each in imaging.list_images(self.ctx, self.cloud)]
+        """The names of all in the region, and whether they are finished."""
+        found = self.cloud.images().all(self.ctx, _REGION)
+        return [(each.name, each.ready) for each in found]
 
     def machines(self) -> tuple[Member, ...]:
         fleet = self.cloud.scaler(ID).fleet(self.ctx)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sojourn.clouds.vm.cleaning import keys_of
-from sojourn.clouds.vm.on_machine.cleaning import forget, without_keys
+from sojourn.clouds.vm.on_machine.cleaning import forget, without
 from sojourn.core.interfaces import KeyPair
 from sojourn.core.task import Task
 
@@ -35,12 +35,16 @@ def test_what_is_of_the_task_goes_and_all_else_stays(tmp_path: Path) -> None:
         put(tmp_path, path)
     put(tmp_path, "etc/machine-id", "1234\n")
     put(tmp_path, "var/log/syslog", "secret")
+    put(tmp_path, "etc/hostname", "tpi-x-1\n")
+    put(tmp_path, "etc/hosts", "127.0.0.1 localhost\n10.0.0.1 tpi-x-1\n")
     ours = f'command="exit" ssh-ed25519 {KEY} tpi-x\n'
     for home in ("root", "home/me"):
         put(tmp_path, f"{home}/.ssh/authorized_keys", ours + THEIRS)
-    forget(tmp_path, [KEY])
+    forget(tmp_path, [KEY], "tpi-x-1")
     assert files(tmp_path) == kept | {
         "etc/machine-id": "",
+        "etc/hostname": "localhost\n",
+        "etc/hosts": "127.0.0.1 localhost\n",
         "var/log/syslog": "",
         "root/.ssh/authorized_keys": THEIRS,
         "home/me/.ssh/authorized_keys": THEIRS,
@@ -49,13 +53,13 @@ def test_what_is_of_the_task_goes_and_all_else_stays(tmp_path: Path) -> None:
 
 
 def test_a_tree_without_any_of_it_is_clean(tmp_path: Path) -> None:
-    forget(tmp_path, [])
+    forget(tmp_path, [], "host")
     assert files(tmp_path) == {}
 
 
 def test_a_key_is_a_whole_word() -> None:
     text = f"ssh-ed25519 {KEY}x me\n".encode()
-    assert without_keys(text, [KEY]) == text
+    assert without(text, [KEY]) == text
 
 
 def test_all_keys_of_a_task_are_known() -> None:

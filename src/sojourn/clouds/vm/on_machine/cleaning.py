@@ -12,12 +12,13 @@ from __future__ import annotations
 import glob
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-__all__ = ["forget", "without_keys"]
+__all__ = ["forget", "without"]
 
 _AGENT = "sojourn.service"
 _UNITS = (_AGENT, "sojourn-end.timer")
@@ -47,6 +48,7 @@ _GONE = (
 _KEYS = ("root/.ssh/authorized_keys*", "home/*/.ssh/authorized_keys*")
 _EMPTIED = ("etc/machine-id",)  # present and empty: the next boot makes a new one
 _LOGS = "var/log"
+_HOSTNAME, _HOSTS = "etc/hostname", "etc/hosts"  # each boot of a new machine sets them
 
 
 def main() -> int:
@@ -55,7 +57,7 @@ def main() -> int:
     _run("systemctl", "unmask", *_MASKED)
     if shutil.which("cloud-init"):
         _run("cloud-init", "clean", "--logs")
-    forget(Path("/"), sys.argv[1:])
+    forget(Path("/"), sys.argv[1:], socket.gethostname())
     os.sync()
     return 0
 
@@ -73,8 +75,11 @@ def _end_agent() -> None:
         time.sleep(0.1)
 
 
-def forget(root: Path, keys: list[str]) -> None:
-    """Remove from a tree all that is of a task or of one machine alone."""
+def forget(root: Path, keys: list[str], host: str) -> None:
+    """Remove from a tree all that is of a task or of one machine alone.
+
+    `host` is the machine's name, which some clouds take from the task's.
+    """
     for pattern in _GONE:
         for path in _found(root, pattern):
             # What is mounted there is not on this disk, and none of ours.
@@ -82,6 +87,10 @@ def forget(root: Path, keys: list[str]) -> None:
     for pattern in _KEYS:
         for path in _found(root, pattern):
             _rewrite(Path(path), keys)
+    if (root / _HOSTS).is_file():
+        _rewrite(root / _HOSTS, [host])
+    if (root / _HOSTNAME).is_file():
+        (root / _HOSTNAME).write_text("localhost\n")
     for name in _EMPTIED:
         if (root / name).is_file():
             os.truncate(root / name, 0)
@@ -94,19 +103,19 @@ def _found(root: Path, pattern: str) -> list[str]:
     return glob.glob(f"{glob.escape(str(root).rstrip('/'))}/{pattern}")
 
 
-def _rewrite(path: Path, keys: list[str]) -> None:
+def _rewrite(path: Path, words: list[str]) -> None:
     """In place: the file stays its user's."""
     before = path.read_bytes()
-    after = without_keys(before, keys)
+    after = without(before, words)
     if after != before:
         path.write_bytes(after)
 
 
-def without_keys(text: bytes, keys: list[str]) -> bytes:
-    """The lines of authorized keys that have none of these."""
-    unwanted = [key.encode() for key in keys]
+def without(text: bytes, words: list[str]) -> bytes:
+    """The lines that have none of these as a whole word."""
+    unwanted = {word.encode() for word in words}
     lines = text.splitlines(keepends=True)
-    return b"".join(line for line in lines if not set(unwanted) & set(line.split()))
+    return b"".join(line for line in lines if not unwanted & set(line.split()))
 
 
 def _run(*command: str) -> int:

@@ -71,7 +71,8 @@ def test_an_image_is_found_from_another_region(
 ) -> None:
     laptop.make_image()
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
-    assert Laptop(laptop.sim).images() == [(IMAGE, True)]
+    [found] = imaging.list_images(laptop.ctx, Laptop(laptop.sim).cloud)
+    assert (found.name, found.region, found.ready) == (IMAGE, "us-west-1", True)
     laptop.delete_image()
 
 
