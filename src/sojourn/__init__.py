@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         create,
         gc,
         get,
+        images,
         latest,
         list_tasks,
         load,
@@ -52,7 +53,14 @@ if TYPE_CHECKING:
         StepStarted,
         Warned,
     )
-    from sojourn.core.interfaces import Connection, KeyPair, Member, RemoteProcess, Terminal
+    from sojourn.core.interfaces import (
+        Connection,
+        KeyPair,
+        MadeImage,
+        Member,
+        RemoteProcess,
+        Terminal,
+    )
     from sojourn.core.report import Outcome, Report
     from sojourn.core.status import RankStatus, State, Status
     from sojourn.core.task import Storage, Task
@@ -73,6 +81,7 @@ __all__ = [
     "KeyPair",
     "LogLine",
     "Machine",
+    "MadeImage",
     "Member",
     "MissingDependency",
     "NotFound",
@@ -104,6 +113,7 @@ __all__ = [
     "create",
     "gc",
     "get",
+    "images",
     "latest",
     "list_tasks",
     "load",
@@ -142,6 +152,7 @@ _HOMES = {
     "sojourn.core.interfaces": (
         "Connection",
         "KeyPair",
+        "MadeImage",
         "Member",
         "RemoteProcess",
         "Terminal",

@@ -33,6 +33,8 @@ NOT_RUN = {
     ("docs/gcp.md: Permissions", 2): "lines of gcloud; tests/unit/clouds/gcp creates the role",
     ("docs/gcp.md: Set-up", 2): "a line of gcloud",
     ("docs/gcp.md: Set-up", 3): "numbers of a project; tests/unit/clouds/gcp has the words",
+    ("docs/machines.md: Images made once", 1): "images; tests/simcloud/vm/test_images.py",
+    ("docs/machines.md: Images made once", 2): "a recipe for GPUs and the network",
     ("docs/reference.md: States", 1): "a diagram",
     (_TRAVELS, 1): "needs an upload of 1.2 GiB; tests/unit/cli/test_dry_run.py has the words",
     (_TRAVELS, 4): "an ignore file; tests/unit/engine/test_gitignore.py reads many",

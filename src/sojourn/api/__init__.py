@@ -3,6 +3,7 @@
 Nothing here prints or exits. Events go to `on_event`; errors are those of `sojourn.core.errors`.
 """
 
+from sojourn.api import images
 from sojourn.api.creating import check, create, load, load_all, plan, run
 from sojourn.api.finding import gc, get, latest, latest_deleted, list_tasks, overview, saved_log
 from sojourn.api.handle import Handle, Result
@@ -18,6 +19,7 @@ __all__ = [
     "create",
     "gc",
     "get",
+    "images",
     "latest",
     "latest_deleted",
     "list_tasks",

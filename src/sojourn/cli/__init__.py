@@ -38,6 +38,7 @@ _COMMANDS = {
     "delete": ("delete", "Download results and delete a task (alias: rm)."),
     "gc": ("gc", "Show or delete finished and incomplete tasks."),
     "machine": ("machine", "Create machines that stay, and use them."),
+    "image": ("image", "Make machine images, list and delete them."),
     "doctor": ("doctor", "Check the installation, credentials and clouds."),
     "terraform": ("terraform", "Install or remove the provider for Terraform and OpenTofu."),
     "completion": ("completion", "Print the completion script for a shell."),

@@ -34,8 +34,10 @@ __all__ = [
     "Fleet",
     "Found",
     "Ignore",
+    "Images",
     "KeyPair",
     "LogCursor",
+    "MadeImage",
     "Member",
     "Reach",
     "RemoteProcess",
@@ -53,6 +55,8 @@ class Features:
     reach: bool = False  # commands can be run on machines, and their ports be connected to
     # The store is reached by way of machines: the first one comes before the upload, and waits.
     upload_through_machines: bool = False
+    images: bool = False  # the disk of a machine can be made an image
+    instead_of_images: str = ""  # what to do where it cannot
     poll: float = 1.0  # seconds between looks while following; each costs what the cloud charges
 
 
@@ -75,6 +79,22 @@ class Fleet:
     wanted: int
     machines: tuple[Member, ...]
     stuck: bool = False
+
+
+@dataclass(frozen=True)
+class MadeImage:
+    """An image that was made from a machine, `sojourn:NAME` in its region.
+
+    `created` is in UTC; `base` is the image that the machine booted from. One that is not `ready`
+    was never finished, or is just being made. `task`: the id of the task whose machine it was.
+    """
+
+    name: str
+    region: str
+    created: str = ""
+    base: str = ""
+    ready: bool = True
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -231,6 +251,25 @@ class Reach(Protocol):
         """Connect to a port that the machine itself reaches at 127.0.0.1."""
 
 
+class Images(Protocol):
+    """Images made from machines. Regions are those of a task, or the cloud's own."""
+
+    def clean(self, ctx: Context, id: TaskId, machine: str) -> None:
+        """Remove all of the task from a machine's disk.
+
+        Nothing can be run on the machine after it, and its scaler does not replace it.
+        """
+
+    def take(self, ctx: Context, id: TaskId, task: Task, machine: str, name: str) -> None:
+        """Make a machine's disk the image of this name, and wait until it can be used."""
+
+    def all(self, ctx: Context, region: str = "") -> list[MadeImage]:
+        """All that there are, finished or not, in a region or in all of them."""
+
+    def delete(self, ctx: Context, name: str, region: str) -> None:
+        """Remove an image, finished or not; if it is absent, do nothing."""
+
+
 class Data(Protocol):
     """What a task keeps: its description, workdir, logs, reports and results."""
 
@@ -332,6 +371,9 @@ class Cloud(Protocol):
 
     def reach(self, id: TaskId, machine: str) -> Reach:
         """The way into a machine. Called only if `Features.reach` says so."""
+
+    def images(self) -> Images:
+        """The images made from machines. Called only if `Features.images` says so."""
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         """All tasks of which anything exists, complete or not, from any shell."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -13,12 +14,14 @@ from sojourn.engine.lifecycle import check_rank, require
 from sojourn.engine.observe import status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Reach, RemoteProcess
     from sojourn.core.status import RankStatus
 
-__all__ = ["exchange", "reach"]
+__all__ = ["exchange", "follow", "reach"]
 
 
 def reach(ctx: Context, cloud: Cloud, id: TaskId, rank: int) -> Reach:
@@ -59,6 +62,51 @@ def _without_machine(id: str, who: str, found: RankStatus) -> SojournError:
     return Transient(
         f"{who} has no machine now: {why}", hint=f"Run `sojourn status {id}` for details."
     )
+
+
+_LOOK_EVERY = 0.2  # seconds, at whether somebody wants to stop
+
+
+def follow(ctx: Context, process: RemoteProcess, data: bytes) -> Iterator[bytes]:
+    """Give a command its input, and tell what it prints as it comes, of both streams.
+
+    It may be silent for long: whoever wants to stop does not wait for its next word.
+    """
+    pieces: queue.Queue[bytes | BaseException | None] = queue.Queue()
+
+    def read() -> None:
+        try:
+            for _, piece in process.output():
+                pieces.put(piece)
+            pieces.put(None)
+        except BaseException as error:
+            pieces.put(error)
+
+    def feed() -> None:
+        with suppress(OSError):  # it does not want to read all of it
+            process.write(data)
+        with suppress(OSError):
+            process.close_input()
+
+    workers = [
+        threading.Thread(target=work, name="sojourn-follow", daemon=True) for work in (read, feed)
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        while True:
+            ctx.check()
+            with suppress(queue.Empty):
+                piece = pieces.get(timeout=_LOOK_EVERY)
+                if isinstance(piece, BaseException):
+                    raise piece
+                if piece is None:
+                    return
+                yield piece
+    finally:
+        process.close()
+        for worker in workers:
+            worker.join(1)
 
 
 def exchange(process: RemoteProcess, data: bytes) -> tuple[int, bytes, bytes]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.engine.home import Home
 
-__all__ = ["conclude", "delete"]
+__all__ = ["conclude", "delete", "discard"]
 
 _LOG_AT_MOST = 16 << 20  # bytes of the log of each rank that are saved
 
@@ -125,6 +125,13 @@ def delete(
     except Cancelled as error:
         error.hint = f"Run `sojourn delete {id}` to remove what is left."
         raise
+
+
+def discard(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    """Remove everything at once: nothing of it is worth keeping, not even the last of its work."""
+    for stage in reversed(stages(cloud.resources(id, None))):
+        together([partial(_remove_one, ctx, resource) for resource in stage])
+    ledger.forget(id)
 
 
 def _remove_one(ctx: Context, resource: Resource) -> None:

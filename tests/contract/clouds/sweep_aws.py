@@ -85,6 +85,10 @@ class Sweep(Sweeper):
             ("security group", "describe_security_groups", "SecurityGroups", "GroupId",
              self._ec2.delete_security_group),
             ("volume", "describe_volumes", "Volumes", "VolumeId", self._ec2.delete_volume),
+            # An image before its snapshots: they are in use as long as it is there.
+            ("image", "describe_images", "Images", "ImageId", self._ec2.deregister_image),
+            ("snapshot", "describe_snapshots", "Snapshots", "SnapshotId",
+             self._ec2.delete_snapshot),
         ):  # fmt: skip
             for item in getattr(self._ec2, operation)(Filters=self._filters())[answer]:
 

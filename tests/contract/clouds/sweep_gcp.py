@@ -21,6 +21,7 @@ from tests.contract.clouds.gcp_marks import MARK, told_by
 from tests.contract.clouds.sweeping import Found, Sweeper
 
 _OURS = "name eq tpi-.*"
+_OUR_IMAGES = "name eq sojourn-.*"
 _ENDED = ("STOPPED", "SUSPENDED", "TERMINATED")
 _POLICY = "cloudresourcemanager"
 
@@ -38,6 +39,7 @@ class Sweep(Sweeper):
         yield from self._compute("group", "instanceGroupManagers", self._described)
         yield from self._compute("machine", "instances", self._labelled)
         yield from self._compute("disk", "disks", self._labelled)
+        yield from self._compute("image", "images", self._labelled)
         yield from self._compute("template", "instanceTemplates", self._described)
         yield from self._compute("firewall rule", "firewalls", self._described)
         yield from self._bindings()
@@ -69,7 +71,8 @@ class Sweep(Sweeper):
         everywhere = collection in ("instanceGroupManagers", "instances", "disks")
         place = "aggregated" if everywhere else "global"
         path = f"compute/v1/projects/{self._account.project}/{place}/{collection}"
-        for page in self._account.pages(collection, "compute", path, filter=_OURS):
+        ours = _OUR_IMAGES if collection == "images" else _OURS
+        for page in self._account.pages(collection, "compute", path, filter=ours):
             scopes = (
                 page.get("items", {}).values()
                 if everywhere

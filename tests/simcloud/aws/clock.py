@@ -15,6 +15,7 @@ class Timing:
     group_ready: float = 0.0  # how long EC2 does not know a new security group
     group_usable: float = 0.0  # how long nothing can be launched with it
     instance_ready: float = 0.0  # how long EC2 does not tell of a new instance
+    image_ready: float = 0.0  # how long an image that was taken is pending
     launch: float = 0.0  # how long an instance is pending before its machine boots
     respawn: float = 0.1  # how long a group takes to replace what it lost
     rebalance: float = 0.1  # how long a group lets its zones be uneven

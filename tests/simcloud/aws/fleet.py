@@ -12,6 +12,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from tests.simcloud.aws.clock import Timing
@@ -41,13 +42,20 @@ class Instance:
     """An instance and the machine that it has while it runs."""
 
     def __init__(
-        self, region: str, record: Any, group: str, role: str, logins: tuple[Login, ...] = ()
+        self,
+        region: str,
+        record: Any,
+        group: str,
+        role: str,
+        logins: tuple[Login, ...] = (),
+        disk: Path | None = None,
     ) -> None:
         self.region = region
         self.record = record  # moto's
         self.group = group
         self.role = role
         self.logins = logins
+        self.disk = disk  # what its image has beside what all have
         self.spot = record.lifecycle == "spot"
         self.life: Life | None = None  # once it is launched
         self.endpoints: tuple[Endpoint, ...] = ()
@@ -99,6 +107,7 @@ class Instance:
             self.endpoints,
             hostname=hostname,
             logins=self.logins,
+            disk=self.disk,
             on_end=on_end,
         )
 
@@ -172,6 +181,11 @@ class Fleet:
         assert instance.life
         if instance.life.phase is not Phase.STOPPED:
             instance.life.end(0.0, why)
+
+    def capture(self, instance: Instance) -> Path | None:
+        """What is on its disk now, for an image; None if there are no machines."""
+        host = self._lives.host
+        return host.capture(instance.machine) if host and instance.machine else None
 
     def settle(self) -> None:
         """Wait for the threads of this process; the host has been closed, or was never there."""

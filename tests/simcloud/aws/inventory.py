@@ -62,6 +62,9 @@ def _of_region(backend: Any) -> Iterator[str]:
         yield f"volume {volume.id}"
     for interface in backend.enis.values():
         yield f"network interface {interface.id}"
+    for image in backend.amis.values():
+        if image.owner_id == backends.ACCOUNT:
+            yield f"image {image.name}"
     for snapshot in backend.snapshots.values():
         if snapshot.owner_id == backends.ACCOUNT:
             yield f"snapshot {snapshot.id}"

@@ -76,7 +76,7 @@ def check(region: str, data: Mapping[str, Any], profiles: Profiles) -> None:
         if not data.get(name):
             raise LaunchRefusedError(f"The request must contain the parameter {name}")
     image = backend.amis.get(data["ImageId"])
-    if image is None:
+    if image is None or image.state != "available":
         raise LaunchRefusedError(Refusal.IMAGE.value.format(image=data["ImageId"]))
     kind = data["InstanceType"]
     if kind not in INSTANCE_TYPES:
@@ -156,7 +156,8 @@ def launch(
             iam_instance_profile_arn=profile.get("Arn"),
         )
     group = tags.get("aws:autoscaling:groupName", "")
-    return Instance(region, record, group, profiles.role(profile), _logins(backend, data))
+    disk = getattr(backend.amis[data["ImageId"]], "disk", None)
+    return Instance(region, record, group, profiles.role(profile), _logins(backend, data), disk)
 
 
 def _logins(backend: Any, data: Mapping[str, Any]) -> tuple[Login, ...]:

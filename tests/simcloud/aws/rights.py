@@ -46,11 +46,14 @@ _EC2_RESOURCES = {
     "CreateLaunchTemplate": ("launch-template", ""),
     "CreateSecurityGroup": ("security-group", ""),
     "DeleteKeyPair": ("key-pair", "KeyName"),
+    "DeleteSnapshot": ("snapshot", "SnapshotId"),
+    "DeregisterImage": ("image", "ImageId"),
     "DeleteLaunchTemplate": ("launch-template", "LaunchTemplateId"),
     "DeleteSecurityGroup": ("security-group", "GroupId"),
     "ImportKeyPair": ("key-pair", "KeyName"),
     "TerminateInstances": ("instance", r"InstanceId\.\d+"),
 }
+_WITHOUT_OWNER = ("image", "snapshot")  # in their ARNs
 _ROLE = re.compile(r"Role(Policy)?$")
 
 
@@ -115,11 +118,15 @@ def _deleted(body: bytes) -> list[tuple[str, str]]:
 
 
 def _of_ec2(call: Call, given: Mapping[str, str]) -> Iterator[Need]:
+    if call.operation == "CreateImage":
+        yield from _to_take_image(call, given)
+        return
     kind, parameter = _EC2_RESOURCES.get(call.operation, ("", ""))
     if not kind:
         yield Need(call.name)
         return
-    where = f"arn:aws:ec2:{call.region}:{ACCOUNT}:{kind}"
+    owner = "" if kind in _WITHOUT_OWNER else ACCOUNT
+    where = f"arn:aws:ec2:{call.region}:{owner}:{kind}"
     named = [v for name, v in given.items() if parameter and re.fullmatch(parameter, name)]
     if "LaunchTemplateName" in given and call.operation == "DeleteLaunchTemplate":
         known = backends.ec2(call.region).launch_template_name_to_ids
@@ -138,6 +145,21 @@ def _of_ec2(call: Call, given: Mapping[str, str]) -> Iterator[Need]:
         yield Need(call.name, f"arn:aws:ec2:{call.region}:{ACCOUNT}:vpc/{given['VpcId']}")
     if tags:
         yield Need("ec2:CreateTags", f"{where}/*", {**asked, "ec2:createaction": [call.operation]})
+
+
+def _to_take_image(call: Call, given: Mapping[str, str]) -> Iterator[Need]:
+    """To make images and snapshots, of this instance, with these tags."""
+    machine = given.get("InstanceId", "*")
+    present = _tag_context("aws:resourcetag", _tags_of(call.region, machine))
+    where = f"arn:aws:ec2:{call.region}"
+    yield Need(call.name, f"{where}:{ACCOUNT}:instance/{machine}", present)
+    tagged = any(name.startswith("TagSpecification.") for name in given)
+    for kind in _WITHOUT_OWNER:
+        yield Need(call.name, f"{where}::{kind}/*")
+        if tagged:
+            yield Need(
+                "ec2:CreateTags", f"{where}::{kind}/*", {"ec2:createaction": ["CreateImage"]}
+            )
 
 
 def _tags_of(region: str, id: str) -> dict[str, str]:

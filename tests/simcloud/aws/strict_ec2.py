@@ -14,6 +14,7 @@ from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.fleet import USER, Fleet
 from tests.simcloud.aws.launch import USER_DATA_LIMIT, Profiles
+from tests.simcloud.aws.taken import Taking
 from tests.simcloud.aws.wire import AWSError
 from tests.simcloud.common.clock import Clock
 from tests.simcloud.common.wire import Answer, Request
@@ -32,6 +33,7 @@ class EC2:
         self._profiles = profiles
         self._clock = clock
         self._timing = timing
+        self._taking = Taking(fleet, clock, timing)
         self._ready: dict[str, float] = {}  # when security groups are known
 
     def answer(self, call: Call, request: Request) -> Answer:
@@ -40,6 +42,8 @@ class EC2:
         backend = backends.ec2(call.region)
         if call.operation == "TerminateInstances":
             return self._terminate(call, request)
+        if call.operation == "CreateImage":
+            return self._taking.answer(call, request)
         if call.operation == "DescribeInstances":
             return self._describe(backend, request)
         if call.operation in ("CreateLaunchTemplate", "CreateLaunchTemplateVersion"):

@@ -18,6 +18,7 @@ from tests.simcloud.gcp.project import PROJECT, Project, new_id, timestamp
 from tests.simcloud.gcp.quotas import GLOBAL, Quotas
 from tests.simcloud.gcp.scaler import Scaler
 from tests.simcloud.gcp.store import Store, check_fingerprint, fingerprint, link, overall, path_of
+from tests.simcloud.gcp.taken import Taking
 from tests.simcloud.gcp.wire import GCPError, invalid, not_found
 
 _STORED = {
@@ -61,11 +62,12 @@ class Compute:
             "instances.setLabels": self._set_labels,
             "instances.setMetadata": self._set_metadata,
             "instances.simulateMaintenanceEvent": self._maintain,
+            **Taking(project, store, fleet, self._begin).methods,
             **GroupsAPI(project, store, scaler, operations, quotas).methods,
         }
         self._reads: Mapping[str, Callable[[Call], dict[str, Any]]] = {
             "instances.getSerialPortOutput": self._serial,
-            **Offers(quotas).methods,
+            **Offers(quotas, store).methods,
         }
 
     def answer(self, call: Call) -> dict[str, Any]:

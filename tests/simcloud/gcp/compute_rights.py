@@ -43,6 +43,8 @@ def of_compute(call: Call, project: Project, store: Store) -> Needs:
     yield f"compute.{collection}.{_VERBS.get(verb, verb)}", itself
     if call.name in ("compute:firewalls.insert", "compute:firewalls.delete"):
         yield "compute.networks.updatePolicy", _network(call, project, store, itself)
+    if call.name == "compute:images.insert":
+        yield from _of_new_image(call, project, itself)
     if call.name == "compute:instanceTemplates.insert":
         yield from _acting(project, (call.body or {}).get("properties", {}))
     if call.name == "compute:instanceGroupManagers.insert":
@@ -99,7 +101,22 @@ def _of_new_group(call: Call, project: Project, store: Store) -> Needs:
         return
     properties = store.get(template)["properties"]
     yield from ((permission, project.itself) for permission in _to_create(properties))
+    yield from _own_images(project, properties)
     yield from _acting(project, properties)
+
+
+def _of_new_image(call: Call, project: Project, itself: Resource) -> Needs:
+    body = call.body or {}
+    yield "compute.disks.useReadOnly", named(project, path_of(str(body.get("sourceDisk", ""))))
+    if body.get("labels"):
+        yield "compute.images.setLabels", itself
+
+
+def _own_images(project: Project, properties: dict[str, Any]) -> Needs:
+    for disk in properties.get("disks", []):
+        path = path_of(str(disk.get("initializeParams", {}).get("sourceImage", "")))
+        if path.startswith(f"projects/{PROJECT}/"):
+            yield "compute.images.useReadOnly", named(project, path)
 
 
 def _to_create(properties: dict[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tests.simcloud.common.life import Life, Lives, Phase
@@ -48,6 +49,7 @@ class Instance:
         self.button_at: float | None = None  # when it is told to shut down
         self.stops_at: float | None = None  # when its time is over
         self.gone = False
+        self.disk: Path | None = None  # what its image has beside what all have
 
     @property
     def id(self) -> str:
@@ -114,6 +116,7 @@ class Instance:
             hosts={"metadata.google.internal": boot.ADDRESS, "metadata": boot.ADDRESS},
             hostname=self.name,
             logins=boot.logins(self.attribute),
+            disk=self.disk,
             every_boot=True,
             on_end=on_end,
         )
@@ -157,6 +160,7 @@ class Fleet:
         self._lives = lives
         self._endpoints = endpoints
         self.instances: list[Instance] = []  # all that there ever were
+        self.captured: dict[str, Path] = {}  # what images have, by their paths
 
     def create(
         self, zone: str, name: str, properties: Mapping[str, Any], group: str, created_by: str
@@ -165,11 +169,17 @@ class Fleet:
         record = self._record(zone, name, properties, created_by)
         instance = Instance(self._project, zone, name, record, group)
         instance.endpoints = self._endpoints(instance)
+        instance.disk = self.captured.get(path_of(boot_image(properties, self._store)["selfLink"]))
         instance.life = Life(self._lives, instance)
         self._store.add(instance.path, record)
         self.instances.append(instance)
         instance.life.boot(self._project.timing.launch)
         return instance
+
+    def capture(self, instance: Instance, image: str) -> None:
+        """Keep what is on its disk now for an image; without machines, there is nothing."""
+        if self._lives.host and instance.machine:
+            self.captured[image] = self._lives.host.capture(instance.machine)
 
     def find(self, path: str) -> Instance | None:
         """The one that has this path now."""
@@ -260,7 +270,7 @@ class Fleet:
             params = disk.get("initializeParams", {})
             own = name if disk.get("boot") else f"{name}-{index}"
             path = zonal(zone, "disks", own)
-            default = boot_image(given)["diskSizeGb"] if disk.get("boot") else "500"
+            default = boot_image(given, self._store)["diskSizeGb"] if disk.get("boot") else "500"
             size = str(params.get("diskSizeGb", default))
             kind = params.get("diskType", "pd-standard")
             labels = params.get("labels", {})

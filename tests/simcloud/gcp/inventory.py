@@ -11,6 +11,7 @@ from tests.simcloud.gcp.store import Store
 _COLLECTIONS = {
     "disks": "disk",
     "firewalls": "firewall",
+    "images": "image",
     "instanceGroupManagers": "group",
     "instanceTemplates": "template",
     "instances": "instance",

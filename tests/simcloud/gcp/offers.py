@@ -9,15 +9,16 @@ from tests.simcloud.gcp import catalogue, lists
 from tests.simcloud.gcp.calls import Call
 from tests.simcloud.gcp.project import NUMBER, PROJECT
 from tests.simcloud.gcp.quotas import GLOBAL, Quotas
-from tests.simcloud.gcp.store import fingerprint, link
+from tests.simcloud.gcp.store import Store, fingerprint, link
 from tests.simcloud.gcp.wire import not_found
 
 
 class Offers:
     """All methods that are known; each is called with the lock held."""
 
-    def __init__(self, quotas: Quotas) -> None:
+    def __init__(self, quotas: Quotas, store: Store) -> None:
         self._quotas = quotas
+        self._store = store
         self.methods: Mapping[str, Callable[[Call], dict[str, Any]]] = {
             "acceleratorTypes.get": self._accelerator,
             "acceleratorTypes.list": self._accelerators,
@@ -104,7 +105,8 @@ class Offers:
         return lists.paged(call, "compute#acceleratorTypeList", found, path)
 
     def _image(self, call: Call) -> dict[str, Any]:
-        return _image(f"projects/{call.places['project']}/global/images/{call.places['image']}")
+        path = f"projects/{call.places['project']}/global/images/{call.places['image']}"
+        return self._store.get(path) if self._store.has(path) else _image(path)
 
     def _family(self, call: Call) -> dict[str, Any]:
         project, family = call.places["project"], call.places["family"]
@@ -113,7 +115,9 @@ class Offers:
     def _images(self, call: Call) -> dict[str, Any]:
         project = call.places["project"]
         path = f"projects/{project}/global/images"
-        return lists.paged(call, "compute#imageList", catalogue.images(project), path)
+        own = self._store.of(f"projects/{project}/global", "images")
+        found = [*catalogue.images(project), *own]
+        return lists.paged(call, "compute#imageList", found, path)
 
 
 def _image(path: str) -> dict[str, Any]:

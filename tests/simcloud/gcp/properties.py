@@ -33,7 +33,7 @@ def check(given: Mapping[str, Any], project: Project, store: Store) -> None:
     builtin = given["machineType"].partition("-")[0] in ("a2", "a3", "g2")
     with_gpus = builtin or bool(gpus)
     rules.check_scheduling(given.get("scheduling", {}), with_gpus, f"{_FIELD}.scheduling")
-    _check_disks(given.get("disks", []))
+    _check_disks(given.get("disks", []), store)
     _check_interfaces(given.get("networkInterfaces", []), store)
     _check_gpus(given["machineType"], gpus)
     accounts = given.get("serviceAccounts", [])
@@ -67,7 +67,9 @@ def check_in_zone(given: Mapping[str, Any], zone: str, store: Store, project: Pr
                 f"The resource 'projects/{project.itself.name.partition('/')[2]}/zones/{zone}/"
                 f"acceleratorTypes/{kind}' was not found",
             )
-    image = boot_image(given)
+    image = boot_image(given, store)
+    if image["status"] != "READY":
+        raise _refused("RESOURCE_NOT_READY", f"The image {image['name']} is not ready.")
     if image["architecture"] != shape.architecture:
         raise _refused(
             "INVALID_FIELD_VALUE",
@@ -80,15 +82,20 @@ def check_in_zone(given: Mapping[str, Any], zone: str, store: Store, project: Pr
             raise _refused("RESOURCE_NOT_FOUND", message)
 
 
-def boot_image(given: Mapping[str, Any]) -> dict[str, Any]:
+def boot_image(given: Mapping[str, Any], store: Store) -> dict[str, Any]:
     """The image of the boot disk."""
     boot = next(disk for disk in given["disks"] if disk.get("boot"))
-    found = catalogue.image(path_of(boot["initializeParams"]["sourceImage"]))
+    found = image_at(path_of(boot["initializeParams"]["sourceImage"]), store)
     assert found, "it was checked before"
     return found
 
 
-def _check_disks(disks: list[dict[str, Any]]) -> None:
+def image_at(path: str, store: Store) -> dict[str, Any] | None:
+    """One of the project, or a public one."""
+    return store.get(path) if store.has(path) else catalogue.image(path)
+
+
+def _check_disks(disks: list[dict[str, Any]], store: Store) -> None:
     boots = [disk for disk in disks if disk.get("boot")]
     if len(boots) != 1:
         raise invalid(f"{_FIELD}.disks", len(boots), "One boot disk must be specified.")
@@ -96,7 +103,7 @@ def _check_disks(disks: list[dict[str, Any]]) -> None:
         field = f"{_FIELD}.disks[{index}].initializeParams"
         params = disk.get("initializeParams", {})
         source = params.get("sourceImage", "")
-        image = catalogue.image(path_of(source)) if source else None
+        image = image_at(path_of(source), store) if source else None
         if disk.get("boot") and image is None:
             message = "The referenced image resource cannot be found."
             raise invalid(f"{field}.sourceImage", source, message)

@@ -14,6 +14,7 @@ class Timing:
     policy_ready: float = 0.0  # how long a changed policy has no effect
     bucket_ready: float = 0.0  # how long a new bucket is not found
     bucket_gone: float = 0.0  # how long a deleted bucket's name is taken
+    image_ready: float = 0.0  # how long an image that was taken is pending
     launch: float = 0.0  # how long an instance is provisioned before its machine boots
     respawn: float = 0.1  # how long a group takes to replace what it lost
     retry: float = 0.3  # how long a group waits after an instance could not be created

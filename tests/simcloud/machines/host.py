@@ -51,6 +51,7 @@ class Host:
         self._machines: list[RunningMachine] = []
         self._booting = 0
         self._closed = False
+        self.disks: list[Path] = []  # that were captured
         self._folder.mkdir(mode=0o700)
         try:
             # Fast, and good for overlays whatever the folder above is on
@@ -95,6 +96,16 @@ class Host:
     def restart(self, machine: RunningMachine) -> RunningMachine:
         """Boot one that has ended, on its own disk. User-data runs again only if it is to."""
         return self._boot_in_turn(machine.spec, machine)
+
+    def capture(self, machine: RunningMachine) -> Path:
+        """What was written on a machine's disk up to now, for the disks of others."""
+        with self._lock:
+            target = self._folder / f"disk-{next(self._serial)}"
+        target.mkdir()
+        for name in ("root", "usr"):
+            _copy(machine.folder / WRITTEN / name, target / name)
+        self.disks.append(target)
+        return target
 
     def close(self) -> None:
         """Kill all machines and remove all that there was of them."""
@@ -155,6 +166,10 @@ class Host:
 def _lay_out(folder: Path, spec: MachineSpec, address: str) -> None:
     """Make the folder of the machine, with what it has for itself alone."""
     written = folder / WRITTEN
+    if spec.disk:
+        image.make_folder(folder, WRITTEN)
+        for name in ("root", "usr"):
+            _copy(spec.disk / name, written / name)
     for name in (f"{WRITTEN}/root", f"{WRITTEN}/usr", ROOT):
         image.make_folder(folder, name)
     _make_fleeting(folder)
@@ -174,6 +189,11 @@ def _lay_out(folder: Path, spec: MachineSpec, address: str) -> None:
         image.put(written / "root", USER_DATA, script, 0o700)
     elif script:
         image.put(folder, CONSOLE, b"User-data is no script and was not run\n")
+
+
+def _copy(source: Path, target: Path) -> None:
+    """With owners, and with the marks of what is gone: devices, and attributes of folders."""
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
 
 
 def _forget(folder: Path, keep_user_data: bool) -> None:

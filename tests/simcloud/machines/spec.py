@@ -6,6 +6,7 @@ import enum
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class MachineSpec:
     certificates: bytes = b""  # authorities to trust beside the usual ones, PEM
     hostname: str = ""  # the id, unless said
     logins: tuple[Login, ...] = ()  # made before user-data runs
+    disk: Path | None = None  # what `Host.capture` returned, to boot from
     every_boot: bool = False  # user-data runs again when the machine is restarted
     on_end: Callable[[RunningMachine], None] | None = None
     """Called once, in a thread of the machine, when nothing of it runs any more. It may boot other

@@ -134,9 +134,14 @@ def add_logins(folder: Path, written: Path, logins: Sequence[Login]) -> None:
     if not logins:
         return
     base = folder / "root"
-    accounts = _Accounts(base)
+    former = (written / "etc/passwd").exists()  # of an image that was made from a machine
+    accounts = _Accounts(written if former else base)
     rules = ""
     for login in logins:
+        if former and login.user in accounts.users:
+            _add_keys(written / f"home/{login.user}/.ssh/authorized_keys", login.keys)
+            rules += f"{login.user} ALL=(ALL) NOPASSWD:ALL\n"
+            continue
         assert login.user not in accounts.users, f"{login.user} is a user of the system"
         home = f"/home/{login.user}"
         number = accounts.free(range(_FIRST_PERSON, 60000))
@@ -145,6 +150,12 @@ def add_logins(folder: Path, written: Path, logins: Sequence[Login]) -> None:
         rules += f"{login.user} ALL=(ALL) NOPASSWD:ALL\n"
     accounts.write(written)
     image.put(written, "etc/sudoers.d/90-cloud-init-users", rules.encode(), 0o440)
+
+
+def _add_keys(file: Path, keys: Sequence[str]) -> None:
+    """As cloud-init does it: what is there stays."""
+    with open(file, "a") as lines:
+        lines.writelines(f"{key.strip()}\n" for key in keys)
 
 
 def _make_home(base: Path, written: Path, home: str, owner: int, keys: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sojourn.core.errors import InvalidInput
-from sojourn.core.images import container_image
+from sojourn.core.images import container_image, made_image
 
 _DIGEST = f"@sha256:{'0a' * 32}"
 
@@ -65,3 +65,10 @@ def test_what_cannot_be_one_is_refused(name: str) -> None:
 @pytest.mark.parametrize("image", ["", "ubuntu", "ubuntu@1:x86_64:name", "Docker://x"])
 def test_what_is_none_is_left_alone(image: str) -> None:
     assert container_image(image) == ""
+
+
+def test_the_name_of_an_image_that_was_made() -> None:
+    assert made_image("sojourn:tools-2") == "tools-2"
+    assert made_image("ubuntu") == ""
+    with pytest.raises(InvalidInput, match=r"image: the name after sojourn: must start"):
+        made_image("sojourn:Tools")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from sojourn.core.activity import Activity, Doing
 from sojourn.core.context import Context
-from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Features
 from sojourn.core.status import INCOMPLETE, RankStatus, State, Status, of_ranks
@@ -100,4 +101,44 @@ def test_a_command_is_closed_whatever_happens() -> None:
     process: Any = _Deaf()
     with pytest.raises(Transient, match="connection lost"):
         reaching.exchange(process, b"data")
+    assert process.closed
+
+
+class _Silent:
+    """A command that reads all of its input, says one thing, and then nothing until it is ended."""
+
+    def __init__(self) -> None:
+        self.read = b""
+        self._ended = threading.Event()
+
+    def write(self, data: bytes) -> None:
+        self.read += data
+
+    def close_input(self) -> None:
+        """It has all."""
+
+    def output(self) -> Any:
+        yield 1, b"hello"
+        self._ended.wait()
+
+    def close(self) -> None:
+        self._ended.set()
+
+
+def test_whoever_follows_a_silent_command_can_stop() -> None:
+    process: Any = _Silent()
+    ctx = Context()
+    pieces = reaching.follow(ctx, process, b"input")
+    assert next(pieces) == b"hello"
+    ctx.cancel()
+    with pytest.raises(Cancelled):
+        next(pieces)
+    assert process.read == b"input"
+    assert process._ended.is_set()
+
+
+def test_a_command_that_is_followed_is_closed_whatever_happens() -> None:
+    process: Any = _Deaf()
+    with pytest.raises(Transient, match="connection lost"):
+        list(reaching.follow(Context(), process, b"data"))
     assert process.closed

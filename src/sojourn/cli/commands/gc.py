@@ -11,6 +11,10 @@ from sojourn.core.errors import InvalidInput, NotFound, SojournError
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
+    from sojourn.cli.session import Session
+    from sojourn.core.interfaces import MadeImage
+
+_UNFINISHED = "making it did not finish"
 
 
 @click.command()
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_context
 def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
-    """Show tasks that finished or were never completely created; with --yes, delete them.
+    """Show finished and incomplete tasks and unfinished images; with --yes, delete them.
 
     Downloads results first. Like `sojourn run`, keeps a task that succeeded but left nothing in its
     output. Also keeps a task whose results cannot be downloaded because it has no workdir, or a
@@ -53,11 +57,39 @@ def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
                     row["error"] = error.message
                     text = f"Kept {text}: {error.message}"
             session.renderer.result(row, text)
-        if found and not yes:
+        unfinished = api.images.garbage(ctx=session.ctx)
+        for cloud, image in unfinished:
+            kept += _told_of_image(session, cloud, image, yes=yes)
+        found_any = bool(found or unfinished)
+        if found_any and not yes:
             session.ctx.note("Run `sojourn gc --yes` to delete them.")
-        elif not found:
+        elif not found_any:
             session.ctx.note("Nothing to delete.")
     ctx.exit(1 if kept else 0)
+
+
+def _told_of_image(session: Session, cloud: str, image: MadeImage, *, yes: bool) -> int:
+    """How many were kept that should not have been: one, or none."""
+    from sojourn import api
+
+    row = {
+        "type": "garbage",
+        "id": image.name,
+        "reason": _UNFINISHED,
+        "removed": False,
+        "error": "",
+    }
+    text = f"image {image.name}  {_UNFINISHED}"
+    if yes:
+        try:
+            api.images.delete(image.name, cloud=cloud, region=image.region, ctx=session.ctx)
+            row["removed"] = True
+            text = f"Deleted {text}"
+        except SojournError as error:
+            row["error"] = error.message
+            text = f"Kept {text}: {error.message}"
+    session.renderer.result(row, text)
+    return int(bool(row["error"]))
 
 
 def _refuse_homeless(handle: Handle) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws import profile, tags
 from sojourn.clouds.aws.locations import Locations
-from sojourn.clouds.aws.machines import Offers, user_of
+from sojourn.clouds.aws.machines import Offers
 from sojourn.clouds.aws.security_groups import OPTION
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
-from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ class AwsCloud:
     """Tasks in the user's account."""
 
     name = "aws"
-    features = Features(interrupt=True, reach=True, poll=2.0)
+    features = Features(interrupt=True, reach=True, images=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -115,7 +115,12 @@ class AwsCloud:
         from sojourn.clouds.vm.reach import SshReach
 
         deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
+        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
+
+    def images(self) -> Images:
+        from sojourn.clouds.aws.images import AwsImages
+
+        return AwsImages(self, self._account, self._locations, self._offers)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

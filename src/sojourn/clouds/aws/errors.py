@@ -27,10 +27,13 @@ __all__ = ["ABSENT", "code_of", "ignoring", "translated"]
 ABSENT = frozenset(
     {
         "404",
+        "InvalidAMIID.NotFound",
+        "InvalidAMIID.Unavailable",
         "InvalidGroup.NotFound",
         "InvalidKeyPair.NotFound",
         "InvalidLaunchTemplateId.NotFound",
         "InvalidLaunchTemplateName.NotFoundException",
+        "InvalidSnapshot.NotFound",
         "NoSuchBucket",
         "NoSuchEntity",
         "NoSuchKey",
@@ -83,8 +86,10 @@ _QUOTA = frozenset(
         "VcpuLimitExceeded",
     }
 )
-_TAKEN = frozenset({"BucketAlreadyExists", "InvalidGroup.Duplicate"})
-_IN_USE = frozenset({"BucketNotEmpty", "DeleteConflict", "DependencyViolation"})
+_TAKEN = frozenset({"BucketAlreadyExists", "InvalidAMIName.Duplicate", "InvalidGroup.Duplicate"})
+_IN_USE = frozenset(
+    {"BucketNotEmpty", "DeleteConflict", "DependencyViolation", "InvalidSnapshot.InUse"}
+)
 _NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "SpotMaxPriceTooLow"})
 
 _LOGIN_HINT = "Run `aws sso login`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."

@@ -111,9 +111,9 @@ class Locations(Known[Location]):
         except NotFound:
             pass
         wanted = [{"Name": f"tag:{tags.ID}", "Values": [str(id)]}]
-        for regions in (self.regions, self._all_regions):
+        for regions in (self.regions, self.other_regions):
             for where, found in self._tagged(regions(), wanted):
-                container = _tag(found, tags.CONTAINER)
+                container = tags.tag_of(found, tags.CONTAINER)
                 if container:
                     return self._in_container(id, where, container)
                 return Location(where, str(id), "", where)
@@ -124,7 +124,7 @@ class Locations(Known[Location]):
         own = self._account.session.region_name
         return list(dict.fromkeys([*([own] if own else []), *HOME_REGIONS]))
 
-    def _all_regions(self) -> list[str]:
+    def other_regions(self) -> list[str]:
         """The others that the account uses, as far as we may know."""
         first = self.regions()
         try:
@@ -168,9 +168,9 @@ class Locations(Known[Location]):
             regions, [{"Name": "tag-key", "Values": [tags.CONTAINER]}]
         ):
             with suppress(InvalidInput):  # it is no task's, or its bucket is gone
-                id = TaskId.parse(_tag(group, tags.ID))  # noqa: A001
+                id = TaskId.parse(tags.tag_of(group, tags.ID))  # noqa: A001
                 if id not in found:
-                    found[id] = self._in_container(id, where, _tag(group, tags.CONTAINER))
+                    found[id] = self._in_container(id, where, tags.tag_of(group, tags.CONTAINER))
         for id in sorted((others or set()) - found.keys()):  # noqa: A001
             with suppress(InvalidInput, NotFound):  # its bucket is gone, or it is
                 found[id] = self._found(id)
@@ -218,7 +218,3 @@ class Locations(Known[Location]):
         )
         headers = answer["ResponseMetadata"]["HTTPHeaders"]
         return str(answer.get("BucketRegion") or headers.get("x-amz-bucket-region", _ANYWHERE))
-
-
-def _tag(found: Any, key: str) -> str:
-    return next((str(t["Value"]) for t in found.get("Tags", ()) if t["Key"] == key), "")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
+from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.machine_types import has_gpus, instance_type
 from sojourn.clouds.aws.networks import Networks, Subnets
 from sojourn.clouds.aws.regions import region
@@ -15,12 +16,13 @@ from sojourn.clouds.aws.security_groups import find_group, given_group
 from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
 from sojourn.core.errors import InvalidInput
+from sojourn.core.images import MADE, made_image
 
 if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image", "user_of"]
+__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class ImageName:
     architecture: str
     name: str
     pythons: tuple[str, ...] = PYTHONS  # that it may have
+    made: bool = False  # by `sojourn image make`: its own tags say the rest
 
 
 _GENERIC = {
@@ -74,6 +77,7 @@ class Image:
     disks: tuple[str, ...]  # that are of EBS, by their devices
     size: int  # GB that its disk has at least; 0: nobody knows
     pythons: tuple[str, ...]
+    user: str = _USER  # whom it lets in by SSH
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ def parse_image(text: str) -> ImageName:
     """Read an image's name as users write it."""
     if text in _GENERIC:
         return _GENERIC[text]
+    if made := made_image(text):
+        return ImageName("", "self", "*", made, made=True)
     found = _FORM.fullmatch(text)
     if found:
         return ImageName(found["user"], found["owner"], found["architecture"], found["name"])
@@ -105,11 +111,6 @@ def parse_image(text: str) -> ImageName:
     return ImageName(plain["user"] or _USER, owner, "*", plain["name"])
 
 
-def user_of(task: Task) -> str:
-    """Whom the image of a task lets in by SSH."""
-    return parse_image(_machine_image(task)).user
-
-
 def _machine_image(task: Task) -> str:
     return machine_image(task, gpus=has_gpus(instance_type(task.machine)))
 
@@ -120,6 +121,7 @@ class Offers:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._known: dict[tuple[str, str, str, Network, str], Offer] = {}
+        self._users: dict[tuple[str, str], str] = {}  # of images that were made
 
     def check(self, task: Task) -> list[str]:
         """Refuse what is not there, and what does not fit; returns notes."""
@@ -133,6 +135,19 @@ class Offers:
             with naming_vm_image(task):
                 self._known[key] = self._find(*key)
         return self._known[key]
+
+    def user_of(self, task: Task) -> str:
+        """Whom the image of a task lets in by SSH."""
+        wanted = parse_image(_machine_image(task))
+        if not wanted.made:
+            return wanted.user
+        where = region(task.region)
+        if (where, wanted.name) not in self._users:  # for each command on a machine, it is asked
+            found = self._look(where, wanted)
+            # It may be deleted while machines still run.
+            user = tags.tag_of(found[0], tags.USER) if found else ""
+            self._users[where, wanted.name] = user or _USER
+        return self._users[where, wanted.name]
 
     def _find(self, region: str, type: str, image: str, network: Network, given: str) -> Offer:
         wanted = parse_image(image)
@@ -196,28 +211,31 @@ class Offers:
             raise _no_such_type(type, region)
         return zones
 
-    def _newest(self, region: str, wanted: ImageName) -> Image:
+    def _look(self, region: str, wanted: ImageName) -> list[Any]:
+        """All images that a name may mean."""
         owners = wanted.owner.split(",")
         arguments: dict[str, Any] = {} if wanted.owner == "*" else {"Owners": owners}
         named = "image-id" if _ID.fullmatch(wanted.name) else "name"
+        architecture = _is("architecture", wanted.architecture)
         found = self._ec2(
             "image",
             region,
             "describe_images",
             Filters=[
-                *_is(named, wanted.name),
-                *_is("architecture", wanted.architecture),
+                *_is(f"tag:{tags.IMAGE}" if wanted.made else named, wanted.name),
+                *(architecture if wanted.architecture != "*" else ()),
                 *_is("state", "available"),
             ],
             **arguments,
         )
-        if not found["Images"]:
-            raise InvalidInput(
-                "image",
-                f"image {wanted.name!r} not found in {region} (owner {wanted.owner}, "
-                f"architecture {wanted.architecture})",
-            )
-        image = max(found["Images"], key=lambda image: image["CreationDate"])
+        images: list[Any] = found["Images"]
+        return images
+
+    def _newest(self, region: str, wanted: ImageName) -> Image:
+        found = self._look(region, wanted)
+        if not found:
+            raise _not_found(region, wanted)
+        image = max(found, key=lambda image: image["CreationDate"])
         root = image["RootDeviceName"]
         disks = {
             disk["DeviceName"]: disk["Ebs"].get("VolumeSize", 0)
@@ -231,11 +249,27 @@ class Offers:
             disks=tuple(dict.fromkeys([root, *disks])),
             size=disks.get(root, 0),
             pythons=wanted.pythons,
+            user=(tags.tag_of(image, tags.USER) if wanted.made else wanted.user) or _USER,
         )
 
 
 def _is(name: str, value: str) -> list[dict[str, Any]]:
     return [{"Name": name, "Values": [value]}]
+
+
+def _not_found(region: str, wanted: ImageName) -> InvalidInput:
+    if wanted.made:
+        return InvalidInput(
+            "image",
+            f"image {MADE}{wanted.name} for {wanted.architecture} not found in {region}; run "
+            f"`sojourn image make {wanted.name} --cloud aws --region {region} --script FILE` "
+            "to make it",
+        )
+    return InvalidInput(
+        "image",
+        f"image {wanted.name!r} not found in {region} (owner {wanted.owner}, "
+        f"architecture {wanted.architecture})",
+    )
 
 
 def _check_driver(type: str, image: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.errors import InvalidInput, Problem
@@ -15,13 +15,31 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["CONTAINER", "ID", "MOST", "ROLE_PATH", "check", "tags_of", "to_list"]
+__all__ = [
+    "BASE",
+    "CONTAINER",
+    "ID",
+    "IMAGE",
+    "MOST",
+    "ROLE_PATH",
+    "USER",
+    "check",
+    "image_tags",
+    "tag_of",
+    "tags_of",
+    "to_list",
+]
 
 ID = "sojourn:id"
 CONTAINER = "sojourn:container"
+# Of an image that was made: its name, what it was made from, and whom it lets in by SSH
+IMAGE = "sojourn:image"
+BASE = "sojourn:base"
+USER = "sojourn:user"
 ROLE_PATH = "/sojourn/"  # the roles of tasks are told from all others by it
 MOST = 43  # tags of the user's: AWS takes 50, and up to seven are ours
 _OURS = "sojourn:"
+_TASK_NAME = "sojourn:name"
 _LONGEST_KEY = 128  # characters
 _LONGEST = 256  # characters of a value
 _SIGNS = "_.:/=+-@"  # that a tag may have, beside letters, digits and spaces
@@ -33,10 +51,22 @@ def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     if not any(key.lower() == "name" for key in user_tags(task)):
         ours["Name"] = str(id)
     if task.name:
-        ours["sojourn:name"] = _clean(task.name)[:_LONGEST]
+        ours[_TASK_NAME] = _clean(task.name)[:_LONGEST]
     if task.storage.container:
         ours[CONTAINER] = task.storage.container
     return {**user_tags(task), **ours}
+
+
+def image_tags(id: TaskId, task: Task, name: str, user: str) -> dict[str, str]:
+    """Those of an image that is made from a machine of this task."""
+    ours = {"Name": name, IMAGE: name, BASE: _clean(task.image)[:_LONGEST], USER: user}
+    theirs = {key: value for key, value in tags_of(id, task).items() if key.lower() != "name"}
+    return {key: value for key, value in theirs.items() if key != _TASK_NAME} | ours
+
+
+def tag_of(found: Any, key: str) -> str:
+    """A tag of what EC2 tells of; empty if it has none."""
+    return next((str(t["Value"]) for t in found.get("Tags", ()) if t["Key"] == key), "")
 
 
 def check(task: Task) -> None:

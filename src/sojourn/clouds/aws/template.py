@@ -11,7 +11,6 @@ from urllib.parse import quote
 from sojourn.clouds.aws import listing, tags
 from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import ignoring
-from sojourn.clouds.aws.machines import user_of
 from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.aws.store_address import options_for_machines, url_of
@@ -114,7 +113,7 @@ class LaunchTemplate(AwsResource):
                 deployment.name,
                 store,
                 wanted,
-                user=user_of(wanted),
+                user=deployment.offer.image.user,
                 marks=listing.can_mark(wanted),
                 page="docs/aws.md",
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,

@@ -11,7 +11,7 @@ from sojourn.clouds.az.networks import check_network
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
-from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,12 @@ class AzureCloud:
     """Tasks in the user's subscription."""
 
     name = "az"
-    features = Features(interrupt=True, reach=True, poll=2.0)
+    features = Features(
+        interrupt=True,
+        reach=True,
+        poll=2.0,
+        instead_of_images="Use a container image, docker://NAME, or an image of your own.",
+    )
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -108,6 +113,9 @@ class AzureCloud:
 
         deployment = self._deployed(id, None)
         return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
+
+    def images(self) -> Images:
+        raise NotImplementedError("see Features.images")
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

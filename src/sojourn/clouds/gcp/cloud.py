@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.locations import Locations
-from sojourn.clouds.gcp.machines import Offers, user_of
+from sojourn.clouds.gcp.machines import Offers
 from sojourn.clouds.gcp.profile import note_on, parse_profile
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
-from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ class GoogleCloud:
     """Tasks in the user's project."""
 
     name = "gcp"
-    features = Features(interrupt=True, reach=True, poll=2.0)
+    features = Features(interrupt=True, reach=True, images=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -115,7 +115,12 @@ class GoogleCloud:
         from sojourn.clouds.vm.reach import SshReach
 
         deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
+        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
+
+    def images(self) -> Images:
+        from sojourn.clouds.gcp.images import GoogleImages
+
+        return GoogleImages(self, self._account, self._locations, self._offers)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
+from sojourn.clouds.gcp.image_notes import own_name, told_by
 from sojourn.clouds.gcp.machine_types import MachineType, machine_type
 from sojourn.clouds.gcp.networks import NetworkPaths, find_network
 from sojourn.clouds.gcp.regions import region_of, zone
 from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
 from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.images import made_image
 
 if TYPE_CHECKING:
     from sojourn.clouds.gcp.account import Account
     from sojourn.core.task import Task
 
-__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image", "user_of"]
+__all__ = ["Image", "ImageName", "Offer", "Offers", "parse_image"]
 
 _ARM = "ARM64"
 
@@ -36,6 +38,7 @@ class ImageName:
     family: str
     arm: str = ""
     pythons: tuple[str, ...] = PYTHONS  # that it may have
+    made: str = ""  # the name of one that `sojourn image make` made, which says the rest itself
 
 
 _GENERIC = {
@@ -82,6 +85,8 @@ def parse_image(text: str) -> ImageName:
     """Read an image's name as users write it."""
     if text in _GENERIC:
         return _GENERIC[text]
+    if made := made_image(text):
+        return ImageName("", "", own_name(made), made=made)
     found = _FORM.fullmatch(text)
     if not found:
         raise InvalidInput(
@@ -90,11 +95,6 @@ def parse_image(text: str) -> ImageName:
             f"of {', '.join(_GENERIC)}, got {text!r}",
         )
     return ImageName(found["user"] or _USER, found["project"] or "", found["family"])
-
-
-def user_of(task: Task) -> str:
-    """Whom the image of a task lets in by SSH."""
-    return parse_image(_machine_image(task)).user
 
 
 def _machine_image(task: Task) -> str:
@@ -107,10 +107,25 @@ class Offers:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._known: dict[tuple[str, str, str, Network], Offer] = {}
+        self._users: dict[str, str] = {}  # of images that were made
 
     def check(self, task: Task) -> list[str]:
         """Refuse what is not there, and what does not fit; returns notes."""
         return note_on_disk(task, self.find(task).image.size, _machine_image(task))
+
+    def user_of(self, task: Task) -> str:
+        """Whom the image of a task lets in by SSH."""
+        wanted = parse_image(_machine_image(task))
+        if not wanted.made:
+            return wanted.user
+        if wanted.made not in self._users:  # for each command on a machine, it is asked
+            path = f"global/images/{wanted.family}"
+            try:
+                found = self._account.compute("image", "GET", path)
+            except NotFound:  # it may be deleted while machines still run
+                found = {}
+            self._users[wanted.made] = told_by(found).get("user") or _USER
+        return self._users[wanted.made]
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
@@ -176,16 +191,24 @@ class Offers:
         project = wanted.project or self._account.project
         images = f"compute/v1/projects/{project}/global/images"
         found: Any = None
-        for path in (f"{images}/family/{family}", f"{images}/{family}"):
+        # A family of this name would be somebody else's.
+        families = () if wanted.made else (f"{images}/family/{family}",)
+        for path in (*families, f"{images}/{family}"):
             try:
                 found = self._account.call("image", "compute", "GET", path)
                 break
             except NotFound:
                 continue
+        if wanted.made and (not told_by(found or {}) or found["status"] != "READY"):
+            raise InvalidInput(
+                "image",
+                f"image {given} not found in project {project}; run `sojourn image make "
+                f"{wanted.made} --cloud gcp --script FILE` to make it",
+            )
         if found is None:
             raise InvalidInput("image", f"{given!r} not found: project {project} has no {family}")
         return Image(
-            user=wanted.user,
+            user=(told_by(found).get("user") if wanted.made else wanted.user) or _USER,
             path=f"projects/{project}/global/images/{found['name']}",
             architecture=str(found.get("architecture") or "X86_64"),
             size=int(found.get("diskSizeGb", 0)),

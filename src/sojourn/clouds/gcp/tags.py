@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["ID", "ZONE", "check", "labels_of"]
+__all__ = ["ID", "IMAGE", "ZONE", "check", "labels_of"]
 
 ID = "sojourn-id"
 ZONE = "sojourn-zone"
+IMAGE = "sojourn-image"  # the name of an image that was made
 MOST = 58  # labels of the user's: Google takes 64, and up to six are ours
 _OURS = "sojourn-"
 _LONGEST = 63  # characters, of keys and of values

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import listing
 from sojourn.clouds.gcp.deployment import Deployment
-from sojourn.clouds.gcp.machines import user_of
 from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
@@ -144,7 +143,7 @@ class InstanceTemplate(TaskResource[Deployment]):
                 deployment.name,
                 for_machines(account, location),
                 wanted,
-                user=user_of(wanted),
+                user=deployment.offer.image.user,
                 marks=listing.can_mark(wanted),
                 page="docs/gcp.md",
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,

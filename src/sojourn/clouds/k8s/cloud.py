@@ -12,7 +12,7 @@ from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import image_of, options_of
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +49,13 @@ class KubernetesCloud:
     """Tasks in a namespace of the user's cluster."""
 
     name = "k8s"
-    features = Features(interrupt=True, reach=True, poll=0.3, upload_through_machines=True)
+    features = Features(
+        interrupt=True,
+        reach=True,
+        poll=0.3,
+        upload_through_machines=True,
+        instead_of_images="Build a container image, and use it as image docker://NAME.",
+    )
 
     def __init__(self) -> None:
         self._api = Api(load)
@@ -157,6 +163,9 @@ class KubernetesCloud:
         from sojourn.clouds.k8s.reach import KubernetesReach
 
         return KubernetesReach(self._api, machine)
+
+    def images(self) -> Images:
+        raise NotImplementedError("see Features.images")
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         found = set()

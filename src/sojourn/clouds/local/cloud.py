@@ -11,7 +11,7 @@ from sojourn.clouds.local.folders import TaskFolders
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.images import container_image
-from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,12 @@ class LocalCloud:
     """Tasks on this computer."""
 
     name = "local"
-    features = Features(interrupt=True, reach=True, poll=0.1)
+    features = Features(
+        interrupt=True,
+        reach=True,
+        poll=0.1,
+        instead_of_images="Nothing is needed: tasks use what is installed on this computer.",
+    )
 
     def __init__(self, data_root: Path, machines_root: Path) -> None:
         self._data_root = data_root
@@ -106,6 +111,9 @@ class LocalCloud:
 
         store, folder = partial(self._store, id), self._machines_root / str(id) / machine
         return LocalReach(self._scaler(id, None), store, machine, folder)
+
+    def images(self) -> Images:
+        raise NotImplementedError("see Features.images")
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         if not self._data_root.is_dir():

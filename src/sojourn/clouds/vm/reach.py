@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
-__all__ = ["SshReach"]
+__all__ = ["ON_MACHINE", "SshReach"]
 
 _FOLDER = "/opt/sojourn"
-_PYTHON = f"PYTHONPATH={_FOLDER}/lib exec {_FOLDER}/python -m sojourn.clouds.vm.on_machine"
-_INSIDE = f'{_PYTHON}.beside {_FOLDER}/disk "$@"'
+ON_MACHINE = f"PYTHONPATH={_FOLDER}/lib exec {_FOLDER}/python -m sojourn.clouds.vm.on_machine"
+_INSIDE = f'{ON_MACHINE}.beside {_FOLDER}/disk "$@"'
 _ON_TERMINAL = f"export TERM={{term}}; {_INSIDE}"
 # In the script's container there is only a shell; this passes a command on to it.
-_WITHIN = ("/bin/sh", "-c", f'{_PYTHON}.within {_FOLDER}/disk "$@"', "sh")
+_WITHIN = ("/bin/sh", "-c", f'{ON_MACHINE}.within {_FOLDER}/disk "$@"', "sh")
 _IN_CONTAINER = f". {_FOLDER}/disk/run/{INSIDE}"
 # The size that is sent comes a moment after the start.
 _SIZED = "stty rows {rows} cols {columns} 2>/dev/null; export TERM={term}; "
-_RELAY = f"{_PYTHON}.relay {{port}}"
+_RELAY = f"{ON_MACHINE}.relay {{port}}"
 _KILLED_WITHIN = 20.0  # seconds
 _LONGEST = 16 << 10  # bytes of host keys
 _KEY = re.compile(r"[a-z0-9@.-]+ [A-Za-z0-9+/=]+")

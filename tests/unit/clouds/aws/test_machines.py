@@ -12,7 +12,7 @@ import sojourn
 from sojourn.clouds.aws import scaler
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.machine_types import has_gpus, instance_type
-from sojourn.clouds.aws.machines import Offer, Offers, parse_image, user_of
+from sojourn.clouds.aws.machines import Offer, Offers, parse_image
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
 from sojourn.core.task import Task
 from tests.simcloud.aws import backends
@@ -303,4 +303,4 @@ def test_the_machine_image_below_a_container_is_named_if_it_is_wrong(laptop: Sim
     error = _refused(image=image, options={"vm_image": "a:b"})
     assert error.message.startswith("options.vm_image: must be {user}@{owner}")
     task = Task("#!/bin/sh", cloud="aws", image=image, options={"vm_image": "me@my-image"})
-    assert user_of(task) == "me"
+    assert Offers(Account()).user_of(task) == "me"

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sojourn.core.errors import NotFound
-from tests.unit.clouds.vm.laptop import Laptop
+from sojourn.core.errors import Conflict, NotFound
+from tests.unit.clouds.vm.laptop import IMAGE, Laptop
 
 # Loads the SDK once, and carries out verbs in children of its own, each of which may be killed.
 _PARENT = """
@@ -144,3 +144,19 @@ def change_that_is_killed(laptop: Laptop, verb: str, back: str) -> None:
     assert len(struck) > 3
     laptop.delete()
     assert laptop.sim.inventory() == []
+
+
+def an_image_whose_maker_is_killed(laptop: Laptop) -> None:
+    calls = len(laptop.calls_of(laptop.make_image))
+    laptop.delete_image()
+    struck = []
+    with _crasher(laptop) as crasher:
+        for nth in range(1, calls + 1):
+            at = crasher.crash("make_image", nth)
+            struck += [at] if at else []
+            with suppress(Conflict):  # it was finished
+                laptop.make_image()
+            assert laptop.images() == [(IMAGE, True)], at
+            laptop.delete_image()
+            assert laptop.sim.inventory() == [], at
+    assert len(struck) > 30

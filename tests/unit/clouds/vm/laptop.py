@@ -5,18 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from unittest import mock
 
+from sojourn.clouds.vm.cleaning import Cleaner
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Cloud, Member
 from sojourn.core.status import Status
 from sojourn.core.task import Storage, Task
-from sojourn.engine import creation, lifecycle, observe, removal
+from sojourn.engine import creation, imaging, lifecycle, observe, removal
 from tests.support.waiting import until
 
 ID = TaskId.for_name("faults", {})
 SCRIPT = "#!/bin/sh\necho done\n"
+IMAGE = "tools"
+_REGION = "us-west"  # to look into all of them takes long
+IMAGE_MAKER = imaging.maker_name(IMAGE, _REGION)
+
+
+def _first_machine(ctx: Context, cloud: Cloud, id: TaskId) -> str:
+    """Once its cloud says that it runs."""
+    while True:
+        fleet = cloud.scaler(id).fleet(ctx)
+        running = [each.id for each in fleet.machines if each.address] if fleet else []
+        if running:
+            return running[0]
+        ctx.sleep(0.02)
 
 
 class Laptop:
@@ -66,6 +81,29 @@ class Laptop:
 
     def exists(self) -> bool:
         return lifecycle.exists(self.ctx, self.cloud, ID)
+
+    def make_image(self, ctx: Context | None = None) -> None:
+        """As `sojourn image make tools` does, on a machine that only says that it runs."""
+        task = self.task(stay=True, name=IMAGE_MAKER)
+        launch = creation.Launch(TaskId.deterministic(IMAGE_MAKER), task, {})
+        with (
+            mock.patch.multiple(
+                imaging,
+                until_it_answers=lambda *_: None,
+                _run_script=lambda *_: None,
+                _machine_of=_first_machine,
+            ),
+            mock.patch.object(Cleaner, "clean", return_value=None),
+        ):
+            imaging.make(ctx or self.ctx, self.cloud, launch, IMAGE, SCRIPT)
+
+    def delete_image(self) -> None:
+        imaging.delete(self.ctx, self.cloud, IMAGE, _REGION)
+
+    def images(self) -> list[tuple[str, bool]]:
+        """The names of all in the region, and whether they are finished."""
+        found = self.cloud.images().all(self.ctx, _REGION)
+        return [(each.name, each.ready) for each in found]
 
     def machines(self) -> tuple[Member, ...]:
         fleet = self.cloud.scaler(ID).fleet(self.ctx)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from sojourn.core.errors import NotFound, SojournError
-from tests.unit.clouds.vm.laptop import Laptop
+from sojourn.core.errors import Conflict, NotFound, SojournError
+from tests.unit.clouds.vm.laptop import IMAGE, Laptop
 
+_OF_IMAGES = ("image ", "snapshot ")  # in an inventory
 KINDS: dict[str, dict[str, Any]] = {
     "refused": {"code": "AccessDenied", "status": 403},
     "done and refused": {"code": "AccessDenied", "status": 403, "after": True},
@@ -103,4 +104,35 @@ def look_changes_nothing(laptop: Laptop, kind: str) -> None:
         assert laptop.has_all(), what
         assert laptop.status().state.value == "provisioning", what
     laptop.delete()
+    assert laptop.sim.inventory() == []
+
+
+def _finish_image(laptop: Laptop, what: str) -> None:
+    """Make it again: then there is the image, and nothing beside it."""
+    with suppress(Conflict):  # it was finished
+        laptop.make_image()
+    assert laptop.images() == [(IMAGE, True)], what
+    left = [line for line in laptop.sim.inventory() if not line.startswith(_OF_IMAGES)]
+    assert left == [], what
+
+
+def an_image_is_made_or_nothing_is_left(laptop: Laptop, kind: str) -> None:
+    seen = 0
+    for what in faulty(laptop, kind, laptop.make_image):
+        _finish_image(laptop, what)
+        laptop.delete_image()
+        assert laptop.sim.inventory() == [], what
+        seen += 1
+    assert seen > (10 if kind == EACH_IN_TURN else 30)
+    laptop.delete_image()
+    assert laptop.sim.inventory() == []
+
+
+def deletion_of_an_image_is_repeated(laptop: Laptop, kind: str) -> None:
+    laptop.make_image()
+    for what in faulty(laptop, kind, laptop.delete_image):
+        with suppress(NotFound):  # the last call had its effect
+            laptop.delete_image()
+        assert laptop.sim.inventory() == [], what
+        laptop.make_image()
     assert laptop.sim.inventory() == []

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import sojourn
+from sojourn import clouds
+from sojourn.core.context import Context
 from tests.contract.clouds import marking
 from tests.contract.clouds.real_kit import RealKit
 from tests.support.waiting import until
@@ -50,6 +52,16 @@ def all_of_it_is_removed(sim: Any, kit: RealKit) -> None:
     """Also what only tasks have that let nobody in."""
     _with_machine(sim, kit, "a")
     create(kit, "b", options={"ssh_from": "none"})
+    kit.close()
+    assert sim.inventory() == []
+
+
+def an_image_is_removed(sim: Any, kit: RealKit) -> None:
+    handle = _with_machine(sim, kit, "a")
+    [machine] = handle.machines()
+    images = clouds.load(kit.cloud).images()
+    images.take(Context(), handle._id, handle.task(), machine.id, "tools")
+    assert any(each.startswith("image ") for each in kit.leaks())
     kit.close()
     assert sim.inventory() == []
 

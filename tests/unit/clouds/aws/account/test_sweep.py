@@ -42,6 +42,10 @@ def test_the_sweep_removes_all_of_it(laptop: SimAWS, kit: RealAwsKit) -> None:
     sweeps.all_of_it_is_removed(laptop, kit)
 
 
+def test_the_sweep_removes_images(laptop: SimAWS, kit: RealAwsKit) -> None:
+    sweeps.an_image_is_removed(laptop, kit)
+
+
 def test_what_has_no_mark_or_another_stays(
     laptop: SimAWS, kit: RealAwsKit, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,10 @@ def test_bindings_of_accounts_that_are_gone_are_removed(
     assert project.inventory() == []
 
 
+def test_the_sweep_removes_images(project: SimGCP, kit: RealGcpKit) -> None:
+    sweeps.an_image_is_removed(project, kit)
+
+
 def test_what_has_no_mark_or_another_stays(
     project: SimGCP, kit: RealGcpKit, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
