@@ -116,7 +116,6 @@ def test_a_bucket_of_the_tasks_name_that_is_anothers_is_a_conflict(project: SimG
     ("given", "field", "said"),
     [
         ({"spot": 0.5}, "spot", "takes no maximum price, got 0.5"),
-        ({"disk_size": 5}, "disk_size", "must be at least 10 for 'ubuntu', got 5"),
         ({"disk_size": 70000}, "disk_size", "must be at most 65536, got 70000"),
         ({"timeout": 120 * 86400}, "timeout", "must be at most 10364400"),
         ({"parallelism": 1001}, "parallelism", "must be at most 1000, got 1001"),

@@ -27,7 +27,7 @@ def test_deletion_of_an_image_is_repeated(laptop: Laptop, kind: str) -> None:
     repeating.deletion_of_an_image_is_repeated(laptop, kind)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_image_whose_maker_is_killed(laptop: Laptop) -> None:
     crashing.an_image_whose_maker_is_killed(laptop)
 
