@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from sojourn.clouds.az import scaler
+from sojourn.clouds.az import scaler, template
 from sojourn.core.errors import (
     AuthError,
     CapacityError,
@@ -137,7 +137,16 @@ def test_a_spot_price_that_is_too_low(laptop: Laptop) -> None:
     laptop.delete()
 
 
-def test_a_disk_that_is_too_small_is_told_by_its_field(laptop: Laptop) -> None:
+def test_a_disk_is_as_large_as_images_for_linux_are(laptop: Laptop) -> None:
+    laptop.create(disk_size=10)
+    laptop.delete()
+
+
+def test_a_disk_that_is_too_small_is_told_by_its_field(
+    laptop: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an image that needs more than most."""
+    monkeypatch.setattr(template, "SMALLEST_DISK", 10)
     with pytest.raises(InvalidInput, match="disk_size: The specified disk size 10 GB is smaller"):
         laptop.create(disk_size=10)
     assert laptop.sim.inventory() == []
