@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.k8s import ABOUT
 from sojourn.core.errors import InvalidInput
-from sojourn.core.images import container_image
+from sojourn.core.images import container_image, made_image
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task
@@ -53,6 +53,12 @@ class Options:
 
 def image_of(task: Task) -> str:
     """The image of the script's container. With `docker://`, a name is never one of ours."""
+    if made_image(task.image):
+        raise InvalidInput(
+            "image",
+            f"{task.image!r} is a machine image, and Kubernetes runs containers: use a container "
+            "image such as python:3.12",
+        )
     return container_image(task.image) or _IMAGES.get(task.image, task.image)
 
 

@@ -10,7 +10,7 @@ from sojourn.clouds.local import folders
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
-from sojourn.core.images import container_image
+from sojourn.core.images import container_image, made_image
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class LocalCloud:
                 "storage.container",
                 "not supported by the local cloud; remove it",
             )
-        if container_image(task.image):
+        if container_image(task.image) or made_image(task.image):
             raise InvalidInput(
                 "image",
-                "container images are not supported by the local cloud, which runs scripts on "
-                "this computer; remove it",
+                "images are not supported by the local cloud, which runs scripts on this computer; "
+                "remove it",
             )
         for variable, root in (
             ("XDG_DATA_HOME", self._data_root),

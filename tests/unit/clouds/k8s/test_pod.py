@@ -380,3 +380,8 @@ def test_the_image_of_the_script(image: str, name: str) -> None:
 def test_an_image_that_can_be_none_is_refused() -> None:
     with pytest.raises(InvalidInput, match="image: must be docker://"):
         _template(_task(image="docker://Python"))
+
+
+def test_a_machine_image_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="image: 'sojourn:lab' is a machine image, and Kube"):
+        _template(_task(image="sojourn:lab"))
