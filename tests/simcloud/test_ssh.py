@@ -277,7 +277,12 @@ def _on_aws(opened: ExitStack, host: Host, public: str) -> tuple[Any, str]:
     user = User(account.environment())
     opened.callback(user.close)
     user.ec2.import_key_pair(KeyName="a-key", PublicKeyMaterial=public.encode())
-    user.make_template(KeyName="a-key")
+    group = user.ec2.create_security_group(GroupName="door", Description="open")["GroupId"]
+    anywhere = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
+    user.ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[{**anywhere, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+    )
+    user.make_template(KeyName="a-key", SecurityGroupIds=[group])
     user.make_group(1)
     return account, "ubuntu"
 
