@@ -28,8 +28,6 @@ __all__ = ["IDLE_TIMEOUT", "LIFETIME", "NO_SCRIPT", "Machine", "machine_task"]
 LIFETIME = 24 * 3600  # seconds; who forgets a machine pays for so much of it at most
 IDLE_TIMEOUT = 3600
 NO_SCRIPT = "#!/bin/sh\n:\n"
-_ANSWERS_WITHIN = 20 * 60.0  # seconds
-_REMOVED_WITHIN = 15 * 60.0
 _AT_ONCE = 16
 
 
@@ -74,18 +72,9 @@ class Machine(Handle):
         ctx = ctx or context_for(on_event)
         cloud = clouds.load(task.cloud)
         launch = creating.launch_of(ctx, task, id, gitignore)
-        existed = engine.lifecycle.exists(ctx, cloud, launch.id)
-        engine.creation.create(ctx, cloud, launch)
-        made = cls(cloud, launch.id, ctx, launch.task)
-        try:
-            with ctx.step("Waiting for the machine"):
-                engine.answering.until_it_answers(ctx, cloud, launch.id, _ANSWERS_WITHIN)
-        except BaseException:
-            if not existed:  # nobody knows of it yet, and it costs money
-                cleaning = ctx.shielded().within(_REMOVED_WITHIN)
-                engine.removal.delete(cleaning, cloud, launch.id, fetch=False, force=True)
-            raise
-        return made
+        answers = partial(engine.answering.until_it_runs, ctx, cloud, launch.id)
+        engine.creation.create(ctx, cloud, launch, answers)
+        return cls(cloud, launch.id, ctx, launch.task)
 
     @classmethod
     def get(
@@ -156,6 +145,8 @@ def machine_task(startup_script: str, fields: Fields) -> Task:
         given["script"] = startup_script
     if given.get("stay") is False:
         raise InvalidInput("stay", "must not be false: a machine stays")
+    if given.get("parallelism", 1) != 1:
+        raise InvalidInput("parallelism", "must be 1: create a machine for each, or run a task")
     try:
         return changed(plain, given)
     except InvalidInput as error:

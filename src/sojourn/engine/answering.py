@@ -19,38 +19,58 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud
     from sojourn.core.status import Status
 
-__all__ = ["until_it_answers"]
+__all__ = ["until_it_answers", "until_it_runs"]
+
+_WITHIN = 20 * 60.0  # seconds
+_OUT_OF_REACH_AFTER = 120.0  # seconds that it runs: its SSH server is there long before
+_LONGEST = 500  # bytes of what a machine says of itself
 
 _TAIL = 4000  # bytes of the log that an error quotes from
 _LINES = 10
 
 
-def until_it_answers(ctx: Context, cloud: Cloud, id: TaskId, within: float) -> None:
-    """Wait until a command can be run on the machine of rank 0.
+def until_it_runs(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    """Wait until a command can be run on the machine, or the machine at least runs.
 
-    One that ends before, or takes longer than `within` seconds, is an error that says why.
+    This computer may not be let in, by choice or by a firewall on the way: that is told.
     """
-    give_up = time.monotonic() + within
-    why, seen = "", None
-    while True:
-        ctx.check()
-        now = status(ctx, cloud, id)
-        if (now.state, now.reason) != seen:
-            seen = (now.state, now.reason)
-            ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
-        if now.state.ended:
-            raise _ended(ctx, cloud, id, now)
-        why = now.reason or str(now.state)
-        if now.state is State.RUNNING:
-            why = _answer(ctx, cloud, id)
-        if not why:
-            return
-        if time.monotonic() > give_up:
-            raise Transient(
-                f"Machine {id} did not answer within {within / 60:.0f} minutes: {why}"
-                + _quoted(ctx, cloud, id)
-            )
-        ctx.sleep(cloud.features.poll)
+    if why := _wait(ctx, cloud, id, _OUT_OF_REACH_AFTER):
+        ctx.warn(f"The machine is running, but cannot be reached from this computer: {why}")
+
+
+def until_it_answers(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    """Wait until a command can be run on the machine of rank 0."""
+    _wait(ctx, cloud, id, _WITHIN)
+
+
+def _wait(ctx: Context, cloud: Cloud, id: TaskId, reached_within: float) -> str:
+    """Why it cannot be reached though it runs for so long; empty if it can.
+
+    One that ends before, or does not run in time, is an error that says why.
+    """
+    give_up = time.monotonic() + _WITHIN
+    runs_since = float("inf")
+    seen: tuple[State, str] | None = None
+    with ctx.step("Waiting for the machine"):
+        while True:
+            ctx.check()
+            now = status(ctx, cloud, id)
+            if (now.state, now.reason) != seen:
+                seen = (now.state, now.reason)
+                ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
+            if now.state.ended:
+                raise _ended(ctx, cloud, id, now)
+            runs = now.state is State.RUNNING
+            runs_since = min(runs_since, time.monotonic()) if runs else float("inf")
+            why = _answer(ctx, cloud, id) if runs else now.reason or str(now.state)
+            if not why or time.monotonic() - runs_since > reached_within:
+                return why
+            if time.monotonic() > give_up:
+                raise Transient(
+                    f"Machine {id} did not answer within {_WITHIN / 60:.0f} minutes: {why}"
+                    + _quoted(ctx, cloud, id)
+                )
+            ctx.sleep(cloud.features.poll)
 
 
 def _answer(ctx: Context, cloud: Cloud, id: TaskId) -> str:
@@ -61,7 +81,8 @@ def _answer(ctx: Context, cloud: Cloud, id: TaskId) -> str:
         code, _, errors = exchange(reach(ctx, cloud, id, 0).run(ctx, ["true"]), b"")
     except (NotFound, Transient) as error:  # it may be gone again, and another one come
         return error.message
-    return "" if code == 0 else errors.decode(errors="replace").strip() or f"exit code {code}"
+    said = errors[-_LONGEST:].decode(errors="replace").strip()
+    return "" if code == 0 else said or f"exit code {code}"
 
 
 def _ended(ctx: Context, cloud: Cloud, id: TaskId, now: Status) -> SojournError:

@@ -15,7 +15,7 @@ from sojourn.engine.check import check_storage, local_workdir
 from sojourn.engine.lifecycle import any_there, ensure_started, stages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from sojourn.core.context import Context
@@ -84,9 +84,12 @@ def plan(ctx: Context, cloud: Cloud, launch: Launch) -> Plan:
     return replace(planned, upload=upload.summed(files, excluded), advice=advice)
 
 
-def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
+def create(
+    ctx: Context, cloud: Cloud, launch: Launch, until: Callable[[], None] | None = None
+) -> None:
     """Make everything, upload the workdir and start the machines.
 
+    `until`: what else it takes for the creation to be over, such as a machine that answers.
     If it fails or is interrupted, what was made is removed again, unless some of it was there
     before; what could not be removed is told.
     """
@@ -98,6 +101,8 @@ def create(ctx: Context, cloud: Cloud, launch: Launch) -> None:
         ledger.remember(_origin(launch))
     try:
         _make(ctx, cloud, data, launch, resources, existed=existed)
+        if until is not None:
+            until()
     except _TakenError:
         if not existed and ledger.find(launch.id) == _origin(launch):
             ledger.forget(launch.id)

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "delete", "garbage", "list_images", "make", "maker_name"]
 
-_ANSWERS_WITHIN = 20 * 60.0  # seconds
-_REMOVED_WITHIN = 15 * 60.0
+_REMOVED_WITHIN = 15 * 60.0  # seconds
 _LINES = 10  # of the script's output, for an error
 # Its file must not stay: it may have secrets, and images keep what is in folders. The folder has
 # to allow programs, which /run often does not.
@@ -116,8 +115,7 @@ def _finish(ctx: Context, cloud: Cloud, launch: Launch, found: MadeImage) -> Mad
 
 
 def _prepare_and_take(ctx: Context, cloud: Cloud, launch: Launch, name: str, script: str) -> None:
-    with ctx.step("Waiting for the machine"):
-        until_it_answers(ctx, cloud, launch.id, _ANSWERS_WITHIN)
+    until_it_answers(ctx, cloud, launch.id)
     # From here on it has to be this very one: another in its place has nothing of the script's.
     machine = _machine_of(ctx, cloud, launch.id)
     with ctx.step("Running the script"):

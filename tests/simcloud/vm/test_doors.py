@@ -9,7 +9,8 @@ from importlib import import_module
 
 import pytest
 
-from sojourn import Handle
+from sojourn import Handle, Machine, State, Warned
+from sojourn.engine import answering
 from tests.contract.clouds.kit import in_use
 from tests.contract.clouds.lab import WAITING, Lab, log_of
 from tests.contract.clouds.vm_kit import LAPTOP, VmKit
@@ -59,3 +60,16 @@ def test_options_ssh_from_decides_who_gets_in(lab: Lab) -> None:
             assert "options.ssh_from" in done.stderr
     for handle in (*admitted, *others):
         handle.delete(fetch=False)
+
+
+def test_a_machine_that_nobody_may_reach_is_made_all_the_same(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answering, "_OUT_OF_REACH_AFTER", 1.0)
+    machine = Machine.create(
+        cloud=lab.kit.cloud, options={"ssh_from": "none"}, on_event=lab.events.append
+    )
+    told = [event.message for event in lab.events if isinstance(event, Warned)]
+    assert any("running, but cannot be reached from this computer" in each for each in told)
+    assert machine.status().state is State.RUNNING
+    machine.delete()
