@@ -94,6 +94,11 @@ def test_import(project: Project) -> None:
     project.init()
     project.run("import", "-no-color", _ADDRESS, own)
     assert project.task(_ADDRESS)["instance_ip"] == "127.0.0.1"
+    said = project.plan(code=2).out
+    assert "0 to destroy" in said, [x for x in said.splitlines() if "forces" in x]
+    project.apply()
+    project.plan(code=0)
+    assert project.tasks() == [own]
     project.destroy()
 
 

@@ -10,7 +10,6 @@ from sojourn.core.ids import TaskId
 from sojourn.terraform import pending
 from sojourn.terraform.machineschema import (
     MACHINE,
-    NO_SCRIPT,
     OBSERVED,
     machine_of,
     name_of,
@@ -102,18 +101,17 @@ class MachineResource:
             machine = api.Machine.get(id, ctx=context(call))
             task = machine.task()
             blank = {"ssh_private": ""}
+            kind, _, gpu = task.machine.partition("+")
+            # Of the rest, what was given cannot be told from what was left to us.
             return {
                 "id": machine.id,
                 "cloud": task.cloud,
                 "region": task.region,
-                "name": TaskId.parse(machine.id).name,
-                "image": task.image,
-                "instance_type": task.machine,
-                "instance_hdd_size": task.disk_size,
+                "instance_type": kind,
+                "instance_gpu": gpu,
                 "instance_permission_set": task.permission_set,
                 "spot": task.spot >= 0,
                 "spot_price": task.spot if task.spot > 0 else -1,
-                "startup_script": task.script or NO_SCRIPT,
                 "metadata": dict(task.tags) or None,
                 "timeout": task.timeout,
                 "idle_timeout": task.idle_timeout,

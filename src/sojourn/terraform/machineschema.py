@@ -48,12 +48,15 @@ _ARGUMENTS = (
         "cloud", STRING, f"Cloud to run on: {clouds.any_of('`')}.", default=clouds.FOR_MACHINES
     ),
     _argument("region", STRING, "Cloud region or zone.", default="us-west"),
-    _argument("name", STRING, "Name of the machine, which becomes part of its `id`."),
+    _argument(
+        "name", STRING, "Name of the machine, which becomes part of its `id`.", readable=False
+    ),
     _argument(
         "image",
         STRING,
         f"Machine image; empty: `{_GPU}` with `instance_gpu`, else `{_NO_GPU}`.",
         default="",
+        readable=False,
     ),
     _argument("instance_type", STRING, "Machine type.", default="m"),
     _argument("instance_gpu", STRING, "GPU of the machine type, such as `t4`.", default=""),
@@ -62,6 +65,7 @@ _ARGUMENTS = (
         NUMBER,
         "Disk size in GB; more if the image needs more.",
         default=10,
+        readable=False,
     ),
     _argument(
         "instance_permission_set",
@@ -77,6 +81,7 @@ _ARGUMENTS = (
         "Script to run on the machine, and again after it was lost; must start with a shebang.",
         default=NO_SCRIPT,
         sensitive=True,
+        readable=False,
     ),
     _argument("metadata", _TEXT_MAP, "Tags of all cloud resources."),
     _argument(
