@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud
     from sojourn.core.status import Status
 
-__all__ = ["gc", "get", "latest", "latest_deleted", "list_tasks", "overview", "saved_log"]
+__all__ = [
+    "each_cloud",
+    "gc",
+    "get",
+    "latest",
+    "latest_deleted",
+    "list_tasks",
+    "overview",
+    "saved_log",
+    "warn_of",
+]
 
 _T = TypeVar("_T")
 
@@ -50,7 +60,7 @@ def get(
         raise InvalidInput("id", f"{id!r} matches every task; use more of the ID")
     if not found:
         raise _missing(id, missed)
-    _warn_of(ctx, missed)
+    warn_of(ctx, missed)
     meant = _only(id, [handle._id for handle in found])
     return next(handle for handle in found if handle._id == meant)
 
@@ -106,7 +116,7 @@ def _with_id(ctx: Context, id: TaskId, missed: list[SojournError]) -> list[Handl
         there = engine.lifecycle.exists(ctx, cloud, id)
         return [Handle(cloud, id, ctx)] if there else []
 
-    return list(islice(_each_cloud(found, missed), 1))
+    return list(islice(each_cloud(found, missed), 1))
 
 
 def _missing(id: str, missed: list[SojournError]) -> SojournError:
@@ -126,7 +136,7 @@ def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -
     ctx = ctx or context_for(on_event)
     missed: list[SojournError] = []
     found = _tasks(ctx, missed)
-    _warn_of(ctx, missed)
+    warn_of(ctx, missed)
     return found
 
 
@@ -134,7 +144,7 @@ def _tasks(ctx: Context, missed: list[SojournError]) -> list[Handle]:
     def tasks(cloud: Cloud) -> list[Handle]:
         return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
 
-    return list(_each_cloud(tasks, missed))
+    return list(each_cloud(tasks, missed))
 
 
 def overview(
@@ -158,8 +168,8 @@ def overview(
         seen = engine.observe.overview(ctx, cloud, ids)
         return [(Handle(cloud, id, ctx), status) for id, status in seen]  # noqa: A001
 
-    rows = list(_each_cloud(found, missed))
-    _warn_of(ctx, missed)
+    rows = list(each_cloud(found, missed))
+    warn_of(ctx, missed)
     return rows
 
 
@@ -172,12 +182,12 @@ def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[t
         return [(Handle(cloud, item.id, ctx), item.reason) for item in found]
 
     missed: list[SojournError] = []
-    rows = list(_each_cloud(garbage, missed))
-    _warn_of(ctx, missed)
+    rows = list(each_cloud(garbage, missed))
+    warn_of(ctx, missed)
     return rows
 
 
-def _each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> Iterator[_T]:
+def each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> Iterator[_T]:
     """One that cannot be asked must not hide what is in the others."""
     for cloud in clouds.set_up():
         try:
@@ -187,7 +197,8 @@ def _each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) ->
             missed.append(error)
 
 
-def _warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
+def warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
+    """Tell of clouds that could not be asked."""
     for error in missed:
         ctx.warn(str(error))
 

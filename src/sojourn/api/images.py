@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from sojourn import clouds, engine
 from sojourn.api import creating
+from sojourn.api.finding import each_cloud, warn_of
 from sojourn.api.machine import machine_task
 from sojourn.api.telling import OnEvent, context_for
-from sojourn.core.errors import AuthError, InvalidInput, MissingDependency, Transient
+from sojourn.core.errors import InvalidInput, SojournError
 from sojourn.core.images import MADE
 
 if TYPE_CHECKING:
@@ -61,14 +62,13 @@ def list(  # noqa: A001 -- as in `sojourn image list`
 ) -> builtins.list[tuple[str, MadeImage]]:
     """All images with the names of their clouds, of all clouds that can be asked."""
     ctx = ctx or context_for(on_event)
-    rows = []
-    for cloud in _asked():
-        try:
-            found = engine.imaging.list_images(ctx, cloud)
-        except (AuthError, MissingDependency, Transient) as error:
-            ctx.warn(f"Could not reach {cloud.name}: {error.message}")
-            continue
-        rows += [(cloud.name, image) for image in found]
+    missed: builtins.list[SojournError] = []
+
+    def found(cloud: Cloud) -> builtins.list[tuple[str, MadeImage]]:
+        return [(cloud.name, image) for image in engine.imaging.list_images(ctx, cloud)]
+
+    rows = [*each_cloud(found, missed)]
+    warn_of(ctx, missed)
     return rows
 
 
@@ -90,15 +90,8 @@ def garbage(
 ) -> builtins.list[tuple[str, MadeImage]]:
     """Images that were never finished, with the names of their clouds."""
     ctx = ctx or context_for(on_event)
-    rows = []
-    for cloud in _asked():
-        try:
-            found = engine.imaging.garbage(ctx, cloud)
-        except (AuthError, MissingDependency, Transient):
-            continue  # whoever looks for garbage is told so of tasks
-        rows += [(cloud.name, image) for image in found]
-    return rows
 
+    def found(cloud: Cloud) -> builtins.list[tuple[str, MadeImage]]:
+        return [(cloud.name, image) for image in engine.imaging.garbage(ctx, cloud)]
 
-def _asked() -> builtins.list[Cloud]:
-    return [cloud for cloud in clouds.set_up() if cloud.features.images]
+    return [*each_cloud(found, [])]  # whoever looks for garbage is told of the others by tasks
