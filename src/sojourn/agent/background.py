@@ -51,7 +51,8 @@ class Chore:
         self._pause = pause
         self._outcome = outcome or (lambda _: None)
         self._said = ""
-        self._stopping = threading.Event()
+        self._stopping = False
+        self._stirred = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> Chore:
@@ -59,16 +60,22 @@ class Chore:
         self._thread.start()
         return self
 
+    def soon(self) -> None:
+        """Have a round now, whatever the pause."""
+        self._stirred.set()
+
     def stop(self) -> None:
         """End after the round that is under way."""
-        self._stopping.set()
+        self._stopping = True
+        self._stirred.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
         while True:
-            self._pause(self._stopping)
-            if self._stopping.is_set():
+            self._pause(self._stirred)
+            self._stirred.clear()
+            if self._stopping:  # looked at last: it is set before the event is
                 return
             try:
                 self._work()
@@ -78,7 +85,7 @@ class Chore:
                 # Whatever it is, the script's next snapshot must not depend on it.
                 self._outcome(error)
                 self._say_once(f"{self._name}: {error or type(error).__name__}")
-                self._stopping.wait(_AFTER_ERROR)
+                self._stirred.wait(_AFTER_ERROR)
 
     def _say_once(self, message: str) -> None:
         """A store that is full for days must not fill the machine's disk as well."""

@@ -29,7 +29,7 @@ WHEELS = "wheels"  # the folder of those in a bundle; they have to be unpacked t
 PYTHONS = ("310", "311", "312", "313")
 _NEEDED = ("blake3", "obstore")
 _PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_28")
-_OURS = ("sojourn.agent", "sojourn.core", "sojourn.storage")
+_OURS = ("sojourn.agent", "sojourn.core", "sojourn.forges", "sojourn.storage")
 _SUFFIXES = (".py", ".sh")
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 

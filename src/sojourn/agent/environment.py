@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sojourn.core.runner import CREDENTIALS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -28,6 +30,7 @@ def script_environment(
     machine: str,
 ) -> dict[str, str]:
     """What a rank's script has beside what it inherits. `own`: what the user gave the task."""
+    own = {name: value for name, value in own.items() if name != CREDENTIALS}
     return {
         "PYTHONUNBUFFERED": "1",  # else a Python script's log would come in blocks
         **own,

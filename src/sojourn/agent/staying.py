@@ -6,6 +6,8 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from sojourn.core.durations import format_seconds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -38,7 +40,7 @@ class Idle:
         self._since = self._looked = time.monotonic()
         self._seconds = used() if limit else 0.0
 
-    def __bool__(self) -> bool:
+    def over(self) -> bool:
         """Whether it was for too long."""
         if not self._limit:
             return False
@@ -49,6 +51,11 @@ class Idle:
                 self._since = now
             self._looked, self._seconds = now, seconds
         return now - self._since >= self._limit
+
+    @property
+    def reason(self) -> str:
+        """Why it is over."""
+        return f"idle for {format_seconds(int(self._limit))}"
 
     @property
     def look_within(self) -> float:

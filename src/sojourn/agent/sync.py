@@ -139,6 +139,10 @@ class Snapshots:
     def stop(self) -> None:
         self._chore.stop()
 
+    def soon(self) -> None:
+        """Something changed that the next machine has to know."""
+        self._chore.soon()
+
     def _pause(self, stopping: Event) -> None:
         stopping.wait(self._pause_next)
 

@@ -17,13 +17,13 @@ from sojourn.agent.environment import script_environment
 from sojourn.agent.memory import give_back_memory
 from sojourn.agent.notice import Notice
 from sojourn.agent.process import CannotStart, adopt_orphans, run_here
+from sojourn.agent.runner import RunnerLife
 from sojourn.agent.staying import Idle, staying
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.agent.telling import Telling
 from sojourn.agent.wakeup import Wakeup
 from sojourn.core.clock import utc_now
 from sojourn.core.context import Context
-from sojourn.core.durations import format_seconds
 from sojourn.core.errors import (
     AuthError,
     Cancelled,
@@ -195,6 +195,7 @@ class _Attempt:
         self._keeper = Keeper(leases, lease, notice, config.ttl, self._telling)
         self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
         self._pump: threading.Thread | None = None
+        self._runner: RunnerLife | None = None
         self.launch: Launch = run_here
 
     def run(self) -> int:
@@ -244,6 +245,8 @@ class _Attempt:
         self._pump = aside("output", lambda: self._read_output(script))
         report = self._watch(script)
         script.kill()  # also what the script left behind
+        if self._runner and report.outcome.final:
+            self._runner.leave()
         sync.stop()
         self._snapshots.stop()
         if self._notice.abandoned:
@@ -324,8 +327,14 @@ class _Attempt:
             startup.chmod(0o755)  # the script, which runs it, may be another user's
             text = staying(startup)
         _write_program(file, text)
+        given = load_environment(self._store)
+        if self._task.runner:
+            self._runner = RunnerLife(
+                self._task.runner, given, self._folder, self._workdir, self._snapshots.soon
+            )
+            self._runner.prepare()
         environment = script_environment(
-            load_environment(self._store),
+            given,
             self._task,
             rank=self._lease.rank,
             attempt=self._lease.attempt,
@@ -358,7 +367,7 @@ class _Attempt:
         self._last_words(lambda: self._log.flush(last=True))
 
     def _watch(self, script: RunningScript) -> Report:
-        idle = Idle(self._task.idle_timeout, script.used)
+        ending = self._runner or Idle(self._task.idle_timeout, script.used)
         while True:
             code = script.wait(0)
             if code is not None:
@@ -368,11 +377,11 @@ class _Attempt:
                 return self._preempted()
             if time.monotonic() > self._deadline:
                 return self._timed_out(script.end(self._config.grace))
-            if idle:
+            if ending.over():
                 script.end(self._config.grace)
-                return self._idle()
+                return self._idle(ending.reason)
             left = self._deadline - time.monotonic()
-            self._wakeup.wait(min(left, idle.look_within, _LOOK_AGAIN))
+            self._wakeup.wait(min(left, ending.look_within, _LOOK_AGAIN))
 
     def _ended(self, code: int, out_of_memory: bool) -> Report:
         if code == 0:
@@ -386,9 +395,8 @@ class _Attempt:
         why = f"exceeded the timeout of {self._task.timeout} seconds"
         return replace(self._report, outcome=Outcome.TIMED_OUT, exit_code=code, reason=why)
 
-    def _idle(self) -> Report:
+    def _idle(self, why: str) -> Report:
         """As good an end as any, for what has none of its own."""
-        why = f"idle for {format_seconds(self._task.idle_timeout)}"
         return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0, reason=why)
 
     def _with_lost(self, report: Report) -> Report:

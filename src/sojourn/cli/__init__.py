@@ -39,6 +39,7 @@ _COMMANDS = {
     "gc": ("gc", "Show or delete finished and incomplete tasks."),
     "machine": ("machine", "Create machines that stay, and use them."),
     "image": ("image", "Make machine images, list and delete them."),
+    "runner": ("runner", "Launch CI runners, list and delete them."),
     "doctor": ("doctor", "Check the installation, credentials and clouds."),
     "terraform": ("terraform", "Install or remove the provider for Terraform and OpenTofu."),
     "completion": ("completion", "Print the completion script for a shell."),

@@ -45,14 +45,18 @@ def environment_problems(environment: Mapping[str, str]) -> Iterator[Problem]:
             yield Problem(path, "a glob imports local variables; its value must be empty")
 
 
-def resolve_environment(environment: Mapping[str, str], local: Mapping[str, str]) -> dict[str, str]:
+def resolve_environment(
+    environment: Mapping[str, str], local: Mapping[str, str], *, ci: bool = True
+) -> dict[str, str]:
     """Fill in what a task imports from the launcher's own variables.
 
     An empty value takes the local variable of that name (none there: it stays empty); a glob with
-    an empty value takes all matches; CI variables are always taken. What the user wrote wins.
+    an empty value takes all matches; CI variables are always taken, unless `ci` is false: some are
+    secret. What the user wrote wins.
     """
     resolved = {}
-    for pattern in (*_FROM_LAUNCHER, *(name for name, value in environment.items() if not value)):
+    imported = [name for name, value in environment.items() if not value]
+    for pattern in (*(_FROM_LAUNCHER if ci else ()), *imported):
         matches = fnmatch.filter(local, pattern)
         resolved.update({name: local[name] for name in matches if _NAME.fullmatch(name)})
     for name, value in environment.items():

@@ -13,6 +13,7 @@ from sojourn.core.durations import parse_seconds
 from sojourn.core.environment import LARGEST_VARIABLE, environment_problems
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.filters import Filters
+from sojourn.core.runner import Runner
 
 __all__ = ["Storage", "Task"]
 
@@ -74,7 +75,8 @@ class Task:
     are not part of the representation. `timeout` may be given as a text such as "1h30m", and
     `arguments` as a list. `mounts` is data that is there already, by the path where the script
     finds it; `options` is what only this cloud has a word for. A task that stays has no end of its
-    own: its machine is there until somebody takes it away, or it was idle for too long.
+    own: its machine is there until somebody takes it away, or it was idle for too long. `runner` is
+    set if the script is a CI runner.
     """
 
     script: str
@@ -96,6 +98,7 @@ class Task:
     options: Mapping[str, str] = field(default_factory=dict)
     stay: bool = False
     idle_timeout: int = 0
+    runner: Runner | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.arguments, list):
@@ -145,9 +148,10 @@ class Task:
             yield Problem("environment", "must be a map of names to values")
         for name in ("tags", "mounts", "options"):
             yield from _mapping(getattr(self, name), name)
+        yield from Runner.problems(self.runner)
 
     def _time_problems(self) -> Iterator[Problem]:
-        endless = self.stay is True
+        endless = self.stay is True or self.runner is not None
         least = "at least 1, or 0 for no limit" if endless else "at least 1"
         right = f"a number of seconds ({least}) or a duration such as '1h30m'"
         yield from _number(
@@ -182,6 +186,8 @@ class Task:
     def from_dict(cls, data: Mapping[str, Any]) -> Task:
         """Read what `to_dict` wrote; fields that a newer version added are ignored."""
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
+        if known.get("runner") is not None:
+            known["runner"] = Runner.from_dict(known["runner"])
         storage = data.get("storage", {})
         known["storage"] = Storage(
             **{key: storage[key] for key in Storage.__dataclass_fields__ if key in storage}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound, SojournError, TaskFailed, Transient
@@ -12,17 +13,18 @@ from sojourn.engine.observe import status
 from sojourn.engine.reaching import exchange, reach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud
     from sojourn.core.status import Status
 
-__all__ = ["until_it_answers", "until_it_runs"]
+__all__ = ["until", "until_it_answers", "until_it_runs"]
 
 _WITHIN = 20 * 60.0  # seconds
 _OUT_OF_REACH_AFTER = 120.0  # seconds that it runs: its SSH server is there long before
+_GROWTH = 1.5  # of the time between looks, where others than the cloud are asked
 _LONGEST = 500  # bytes of what a machine says of itself
 
 _TAIL = 4000  # bytes of the log that an error quotes from
@@ -34,35 +36,64 @@ def until_it_runs(ctx: Context, cloud: Cloud, id: TaskId) -> None:
 
     This computer may not be let in, by choice or by a firewall on the way: that is told.
     """
-    if why := _wait(ctx, cloud, id, _OUT_OF_REACH_AFTER):
+    if why := _wait(ctx, cloud, id, _OUT_OF_REACH_AFTER, partial(_answer, ctx, cloud, id)):
         ctx.warn(f"The machine is running, but cannot be reached from this computer: {why}")
 
 
 def until_it_answers(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Wait until a command can be run on the machine of rank 0."""
-    _wait(ctx, cloud, id, _WITHIN)
+    _wait(ctx, cloud, id, _WITHIN, partial(_answer, ctx, cloud, id))
 
 
-def _wait(ctx: Context, cloud: Cloud, id: TaskId, reached_within: float) -> str:
-    """Why it cannot be reached though it runs for so long; empty if it can.
+def until(
+    ctx: Context,
+    cloud: Cloud,
+    id: TaskId,
+    obstacle: Callable[[], str],
+    step: str,
+    poll: float,
+) -> None:
+    """Wait until there is no obstacle any more, or the task has succeeded.
 
-    One that ends before, or does not run in time, is an error that says why.
+    One that fails, or does not get there in time, is an error that says why.
+    """
+    _wait(ctx, cloud, id, _WITHIN, obstacle, step, poll, brief=True)
+
+
+def _wait(
+    ctx: Context,
+    cloud: Cloud,
+    id: TaskId,
+    reached_within: float,
+    obstacle: Callable[[], str],
+    step: str = "Waiting for the machine",
+    poll: float = 0.0,
+    *,
+    brief: bool = False,
+) -> str:
+    """What is in the way though it runs for so long; empty if nothing is.
+
+    One that ends before, or does not run in time, is an error that says why; `brief`: one that
+    ends well is not.
     """
     give_up = time.monotonic() + _WITHIN
     runs_since = float("inf")
+    pause = cloud.features.poll
     seen: tuple[State, str] | None = None
-    with ctx.step("Waiting for the machine"):
+    with ctx.step(step):
         while True:
             ctx.check()
             now = status(ctx, cloud, id)
             if (now.state, now.reason) != seen:
                 seen = (now.state, now.reason)
                 ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
+            if brief and now.state is State.SUCCEEDED:
+                return ""
             if now.state.ended:
                 raise _ended(ctx, cloud, id, now)
             runs = now.state is State.RUNNING
             runs_since = min(runs_since, time.monotonic()) if runs else float("inf")
-            why = _answer(ctx, cloud, id) if runs else now.reason or str(now.state)
+            why = obstacle() if runs else now.reason or str(now.state)
             if not why or time.monotonic() - runs_since > reached_within:
                 return why
             if time.monotonic() > give_up:
@@ -70,7 +101,8 @@ def _wait(ctx: Context, cloud: Cloud, id: TaskId, reached_within: float) -> str:
                     f"Machine {id} did not answer within {_WITHIN / 60:.0f} minutes: {why}"
                     + _quoted(ctx, cloud, id)
                 )
-            ctx.sleep(cloud.features.poll)
+            ctx.sleep(pause)
+            pause = min(pause * _GROWTH, max(poll, cloud.features.poll))
 
 
 def _answer(ctx: Context, cloud: Cloud, id: TaskId) -> str:

@@ -28,7 +28,7 @@ def _after(clock: _Clock, idle: Idle, seconds: float) -> bool:
     over = False
     while clock.now < end:
         clock.now = min(end, clock.now + idle.look_within)
-        over = bool(idle)
+        over = idle.over()
     return over
 
 
@@ -61,7 +61,7 @@ def test_a_short_limit_is_kept(clock: _Clock) -> None:
 def test_no_limit_asks_nobody(clock: _Clock) -> None:
     idle = Idle(0, lambda: 1 / 0)
     clock.now += 1e9
-    assert not idle
+    assert not idle.over()
     assert idle.look_within == float("inf")
 
 

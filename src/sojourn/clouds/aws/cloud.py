@@ -38,7 +38,7 @@ class AwsCloud:
     """Tasks in the user's account."""
 
     name = "aws"
-    features = Features(interrupt=True, reach=True, images=True, poll=2.0)
+    features = Features(private_machines=True, interrupt=True, reach=True, images=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account

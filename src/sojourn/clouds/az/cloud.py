@@ -43,6 +43,7 @@ class AzureCloud:
 
     name = "az"
     features = Features(
+        private_machines=True,
         interrupt=True,
         reach=True,
         poll=2.0,

@@ -44,7 +44,7 @@ class GoogleCloud:
     """Tasks in the user's project."""
 
     name = "gcp"
-    features = Features(interrupt=True, reach=True, images=True, poll=2.0)
+    features = Features(private_machines=True, interrupt=True, reach=True, images=True, poll=2.0)
 
     def __init__(self, account: Account) -> None:
         self._account = account

@@ -50,6 +50,7 @@ class KubernetesCloud:
 
     name = "k8s"
     features = Features(
+        private_machines=True,
         interrupt=True,
         reach=True,
         poll=0.3,

@@ -1,0 +1,145 @@
+"""`sojourn runner`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from sojourn.cli.each import to_each
+from sojourn.cli.session import Session, json_option, opened
+from sojourn.cli.taskoptions import PATH, fields_from, machine_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.api import Handle
+    from sojourn.core.runner import Runner
+    from sojourn.core.status import Status
+    from sojourn.runners import Launched
+    from sojourn.taskfiles.changes import Fields
+
+
+@click.group()
+def runner() -> None:
+    """Launch CI runners, list and delete them.
+
+    \b
+    sojourn runner launch --cloud aws --machine m+t4 --labels gpu
+    sojourn runner list
+    """
+
+
+@runner.command(options_metavar="[OPTIONS]")
+@click.option("--driver", help="Forge: github (default: found from the repository).")
+@click.option("--repo", metavar="URL", help="Repository or organization (default: found here).")
+@click.option("--token", help="Token of the forge (default: CML_TOKEN, REPO_TOKEN or its own).")
+@click.option("--labels", default="cml", show_default=True, help="Comma-separated labels.")
+@click.option(
+    "--idle-timeout",
+    metavar="DURATION",
+    help="End the runner after this long without a job (default: 5m; 0: never).",
+)
+@click.option(
+    "--single/--no-single",
+    default=None,
+    help="End the runner after one job (default: for public repositories).",
+)
+@click.option("--reuse", is_flag=True, help="Do nothing if a runner with these labels is online.")
+@click.option("--reuse-idle", is_flag=True, help="Do nothing if such a runner is online and idle.")
+@click.option("--startup-script", type=PATH, help="Script to run on the machine first.")
+@click.option(
+    "--token-on-machine/--no-token-on-machine",
+    default=None,
+    help="Let the machine use the token, to unregister itself and to re-run lost jobs.",
+)
+@machine_options
+@json_option
+def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
+    """Launch a runner and wait until it is online; prints its ID.
+
+    The ID is one of its labels, too, so a job can ask for this very runner. If the machine is
+    lost, another one takes its place as the same runner. --timeout limits its life (default: none).
+
+    \b
+    sojourn runner launch --cloud aws --machine m+t4 --spot 0 --labels gpu
+    sojourn runner launch --repo https://github.com/acme/widgets --single
+    """
+    from sojourn import runners
+    from sojourn.taskfiles.reading import read_text
+
+    with opened(as_json=as_json) as session:
+        text = read_text(Path(startup_script)) if startup_script else ""
+        fields = cast("Fields", fields_from(options))
+        made = runners.launch(startup_script=text, ctx=session.ctx, **fields)
+        if made is not None:
+            session.renderer.result({"type": "launched", "id": made.id}, made.id)
+
+
+@runner.command("list")
+@click.option("-q", "--quiet", is_flag=True, help="Print IDs only, one per line.")
+@json_option
+def list_(quiet: bool, as_json: bool) -> None:
+    """List all runners, with the states of their machines.
+
+    \b
+    sojourn runner list
+    """
+    from sojourn import runners
+    from sojourn.cli.rows import table
+
+    with opened(as_json=as_json) as session:
+        found = runners.list(ctx=session.ctx)
+        if as_json:
+            for row in found:
+                session.renderer.result(_row(*row), "")
+        elif quiet:
+            session.renderer.result({}, [each.id for each, _, _ in found])
+        elif found:
+            session.renderer.result({}, table([_HEADER, *(_columns(*row) for row in found)]))
+        else:
+            session.ctx.note("No runners found. Run `sojourn runner launch --help` to start one.")
+
+
+_HEADER = ("ID", "STATE", "CLOUD", "REPO", "LABELS", "REASON")
+
+
+def _row(found: Launched, what: Runner, status: Status) -> dict[str, Any]:
+    return {
+        "type": "runner",
+        "id": found.id,
+        "cloud": found.cloud,
+        "state": str(status.state),
+        "reason": status.reason,
+        "driver": what.driver,
+        "repo": what.repo,
+        "name": what.name,
+        "labels": list(what.labels),
+    }
+
+
+def _columns(found: Launched, what: Runner, status: Status) -> tuple[str, ...]:
+    labels = ",".join(what.labels)
+    return (found.id, str(status.state), found.cloud, what.repo, labels, status.reason)
+
+
+@runner.command()
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--token", default="", help="Token of the forge (default: as in `launch`).")
+@click.option("--force", is_flag=True, help="Delete even if it is running a job.")
+@json_option
+@click.pass_context
+def delete(ctx: click.Context, ids: Sequence[str], token: str, force: bool, as_json: bool) -> None:
+    """Unregister runners, then delete their machines.
+
+    \b
+    sojourn runner delete tpi-brave-amber-otter
+    """
+    from sojourn import runners
+
+    def delete_one(session: Session, handle: Handle) -> None:
+        runners.of(handle).remove(token=token, force=force)
+        session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+
+    ctx.exit(to_each(ids, as_json, delete_one))

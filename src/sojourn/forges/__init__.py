@@ -1,0 +1,37 @@
+"""Where code is kept and its CI is run: one module a forge, loaded when it is asked for.
+
+Computers register runners here, and machines look after theirs: so nothing but the standard
+library is needed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module, resources
+from typing import TYPE_CHECKING, Any, cast
+
+from sojourn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sojourn.forges.forge import Forge
+
+__all__ = ["DRIVERS", "module_of", "open_forge", "script_of"]
+
+DRIVERS = ("github",)
+
+
+def open_forge(driver: str, repo: str, token: str = "") -> Forge:
+    """The forge of a repository; does no I/O. Without a token, little can be done there."""
+    return cast("Forge", module_of(driver).Driver(repo, token))
+
+
+def script_of(driver: str) -> str:
+    """The shell program that runs this forge's runner on a machine."""
+    files = resources.files("sojourn.forges")
+    return files.joinpath("common.sh").read_text() + files.joinpath(f"{driver}.sh").read_text()
+
+
+def module_of(driver: str) -> Any:
+    """What is known of a forge: its `Driver`, its hosts and its variables."""
+    if driver not in DRIVERS:
+        raise InvalidInput("driver", f"must be one of {', '.join(DRIVERS)}, got {driver!r}")
+    return import_module(f"sojourn.forges.{driver}")

@@ -1,0 +1,186 @@
+"""Calls of a forge's API, with patience for what may pass.
+
+By the standard library alone, for machines: proxies and certificates are those of the usual
+variables (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import random
+import ssl
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sojourn.core.errors import AuthError, Conflict, IntegrityError, NotFound, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from email.message import Message
+    from pathlib import Path
+
+    from sojourn.core.context import Context
+
+__all__ = ["Answer", "Http", "download"]
+
+_WITHIN = 30.0  # seconds for an answer
+_TRIES = 6
+_LONGEST_PAUSE = 60.0
+_LATER = frozenset((408, 429, 500, 502, 503, 504))
+_PIECE = 1 << 20
+_LARGEST = 64 << 20  # bytes of an answer
+_AGENT = {"User-Agent": "sojourn"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call returned. `json` is None if it had no body, or another one."""
+
+    status: int
+    headers: Message
+    json: Any = field(repr=False)
+
+    @property
+    def message(self) -> str:
+        """What the forge says of an error."""
+        found = self.json if isinstance(self.json, dict) else {}
+        said = found.get("message") or found.get("error") or ""
+        return str(said.get("message", said) if isinstance(said, dict) else said)[:500]
+
+
+class Http:
+    """A forge's API. `base`: what all paths begin with."""
+
+    def __init__(self, base: str, headers: Mapping[str, str]) -> None:
+        self.base = base
+        self._headers = {**_AGENT, **headers}
+
+    @property
+    def host(self) -> str:
+        return urllib.parse.urlsplit(self.base).netloc
+
+    def call(
+        self,
+        ctx: Context,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        allow: tuple[int, ...] = (),
+    ) -> Answer:
+        """Raises AuthError, NotFound, Conflict or Transient, unless the status is in `allow`.
+
+        What may pass is tried again; so a call must be one that can be repeated.
+        """
+        url = path if path.startswith(("http:", "https:")) else self.base + path
+        if query:
+            url = f"{url}?{urllib.parse.urlencode(query)}"
+        for attempt in range(1, _TRIES + 1):
+            ctx.check()
+            try:
+                answer = self._once(method, url, body)
+                why = answer.message or f"HTTP {answer.status}"
+            except (OSError, http.client.HTTPException) as error:
+                answer, why = None, _reason(error)
+            if answer is not None and not _may_pass(answer):
+                return self._judged(answer, allow)
+            if attempt < _TRIES:
+                ctx.sleep(_pause(attempt, answer))
+        raise Transient(f"Could not reach {self.host}: {why}")
+
+    def _once(self, method: str, url: str, body: Mapping[str, Any] | None) -> Answer:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, dict(self._headers), method=method)  # noqa: S310 -- the user's own forge
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, timeout=_WITHIN) as answer:  # noqa: S310
+                return Answer(answer.status, answer.headers, _parsed(answer.read(_LARGEST)))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.headers, _parsed(error.read(_LARGEST)))
+
+    def _judged(self, answer: Answer, allow: tuple[int, ...]) -> Answer:
+        if answer.status < 300 or answer.status in allow:
+            return answer
+        said = answer.message or f"HTTP {answer.status}"
+        if answer.status == 401:
+            raise AuthError(
+                f"{self.host} rejected the token: {said}", hint="Check that it has not expired."
+            )
+        if answer.status == 403:
+            raise AuthError(f"{self.host} denied access: {said}")
+        if answer.status in (404, 410):
+            raise NotFound(f"{self.host}: {said}")
+        raise Conflict(f"{self.host} refused: {said}")
+
+
+def _may_pass(answer: Answer) -> bool:
+    """Rate limits come as 403, too."""
+    if answer.status in _LATER:
+        return True
+    spent = answer.headers.get("X-RateLimit-Remaining") == "0" or "Retry-After" in answer.headers
+    return answer.status == 403 and spent
+
+
+def _pause(attempt: int, answer: Answer | None) -> float:
+    """As long as the forge asks for, or longer and longer; not all callers at the same moment."""
+    wanted = _wanted(answer.headers) if answer else None
+    if wanted is not None:
+        return min(wanted, _LONGEST_PAUSE)
+    return min(0.25 * 2.0**attempt, _LONGEST_PAUSE) * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+def _wanted(headers: Message) -> float | None:
+    after, reset = headers.get("Retry-After", ""), headers.get("X-RateLimit-Reset", "")
+    if after.isdecimal():
+        return float(after)
+    return max(1.0, float(reset) - time.time()) if reset.isdecimal() else None
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data) if data else None
+    except ValueError:
+        return None
+
+
+def _reason(error: Exception) -> str:
+    why = getattr(error, "reason", error)
+    if isinstance(why, ssl.SSLCertVerificationError):
+        return f"{why.verify_message}; set SSL_CERT_FILE if its certificate is from a private CA"
+    return str(why) or type(error).__name__
+
+
+def download(ctx: Context, url: str, file: Path, sha256: str) -> None:
+    """Fetch a file that must be the one that it was said to be."""
+    for attempt in range(1, _TRIES + 1):
+        ctx.check()
+        try:
+            found = _fetched(ctx, url, file)
+            break
+        except (OSError, http.client.HTTPException) as error:
+            if attempt == _TRIES:
+                raise Transient(f"Could not download {url}: {_reason(error)}") from error
+            ctx.sleep(_pause(attempt, None))
+    if found != sha256:
+        file.unlink()
+        raise IntegrityError(f"{url} has SHA-256 {found}, expected {sha256}")
+
+
+def _fetched(ctx: Context, url: str, file: Path) -> str:
+    digest = hashlib.sha256()
+    request = urllib.request.Request(url, headers=_AGENT)  # noqa: S310 -- checked by its hash
+    with urllib.request.urlopen(request, timeout=_WITHIN) as answer, file.open("wb") as out:  # noqa: S310
+        while piece := answer.read(_PIECE):
+            ctx.check()
+            digest.update(piece)
+            out.write(piece)
+    return digest.hexdigest()

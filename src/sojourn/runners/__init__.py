@@ -1,0 +1,184 @@
+"""CI runners: machines that serve the jobs of a repository, and are gone when nobody needs them.
+
+They are tasks: every verb of a task works on them. What a forge has to be told is done here.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sojourn import forges
+from sojourn.api import Handle, overview
+from sojourn.api import get as get_task
+from sojourn.api.telling import OnEvent, context_for
+from sojourn.core.durations import parse_seconds
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.parallel import together
+from sojourn.runners.launching import IDLE_TIMEOUT, Settings
+from sojourn.runners.launching import launch as _launch
+from sojourn.runners.target import find_token
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Sequence
+
+    from typing_extensions import Unpack
+
+    from sojourn.core.context import Context
+    from sojourn.core.runner import Runner
+    from sojourn.core.status import Status
+    from sojourn.forges.forge import Forge, Registered
+    from sojourn.taskfiles.changes import Fields
+
+__all__ = ["Launched", "get", "launch", "list", "of"]
+
+_AT_ONCE = 16
+
+
+class Launched(Handle):
+    """A runner that was launched. Every verb of a task works on it; `delete` unregisters it."""
+
+    def runner(self) -> Runner:
+        """What it is, as it was launched."""
+        found = self.task().runner
+        if found is None:
+            raise Conflict(
+                f"{self.id} is a task, not a runner",
+                hint=f"Run `sojourn status {self.id}` for details.",
+            )
+        return found
+
+    def registered(self, token: str = "") -> Registered | None:
+        """As its forge lists it now; None if it is not there. Raises AuthError without a token."""
+        runner = self.runner()
+        return self._among(self._forge(runner, token).runners(self._ctx), runner)
+
+    def remove(self, *, token: str = "", force: bool = False) -> None:
+        """Unregister it, then delete its task. One that runs a job stays, unless forced."""
+        runner = None
+        with suppress(NotFound):  # the task is gone, wholly or in part
+            runner = self.runner()
+        gone = runner is None or self._unregister(runner, token)
+        if not gone and not force:
+            raise Conflict(
+                f"{self.id} is running a job",
+                hint=f"Wait, or run `sojourn runner delete --force {self.id}` to end the job.",
+            )
+        self.delete(fetch=False, force=force)
+        if runner and not gone and not self._unregister(runner, token):
+            self._ctx.warn(f"{runner.name} stays registered until its forge notices that it ended.")
+
+    def _unregister(self, runner: Runner, token: str) -> bool:
+        """False if it runs a job. What the forge does not let us do must not keep a machine."""
+        try:
+            forge = self._forge(runner, token)
+            found = self._among(forge.runners(self._ctx), runner)
+            return found is None or forge.unregister(self._ctx, found.id)
+        except SojournError as error:
+            self._ctx.warn(
+                f"{runner.name} stays registered, offline: {error.message}. "
+                "The next launch for the same repository removes it."
+            )
+            return True
+
+    def _forge(self, runner: Runner, token: str) -> Forge:
+        token = token or find_token(runner.driver, os.environ)
+        return forges.open_forge(runner.driver, runner.repo, token)
+
+    @staticmethod
+    def _among(found: Sequence[Registered], runner: Runner) -> Registered | None:
+        return next((each for each in found if runner.task in each.labels), None)
+
+
+def launch(
+    *,
+    driver: str = "",
+    repo: str = "",
+    token: str = "",
+    labels: str | Sequence[str] = "cml",
+    single: bool | None = None,
+    reuse: bool = False,
+    reuse_idle: bool = False,
+    startup_script: str = "",
+    token_on_machine: bool | None = None,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **fields: Unpack[Fields],
+) -> Launched | None:
+    """Launch a runner and wait until it is online.
+
+    Returns None if `reuse` or `reuse_idle` found one that will do. `fields`: those of a task, for
+    its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
+
+    What is not given is found: driver and repository from the CI that this program runs in or from
+    git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.
+    """
+    given: Fields = {**fields}
+    settings = Settings(
+        driver,
+        repo,
+        token,
+        given.pop("name", ""),
+        tuple(label.strip() for label in _split(labels)),
+        _seconds(given.pop("idle_timeout", IDLE_TIMEOUT)),
+        single,
+        reuse,
+        reuse_idle,
+        startup_script,
+        token_on_machine,
+    )
+    ctx = ctx or context_for(on_event)
+    made = _launch(ctx, settings, given)
+    if made is None:
+        return None
+    return Launched(made.cloud, made.id, ctx, made.task)
+
+
+def _split(labels: str | Sequence[str]) -> Sequence[str]:
+    return labels.split(",") if isinstance(labels, str) else labels
+
+
+def _seconds(value: int | str) -> int:
+    """Nothing below 0 makes sense; cml took it for no limit."""
+    try:
+        return max(0, value if isinstance(value, int) else parse_seconds(value))
+    except ValueError as error:
+        raise InvalidInput(
+            "idle_timeout", f"must be a duration such as '5m', or 0 for no limit, got {value!r}"
+        ) from error
+
+
+def get(id: str, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> Launched:
+    """The runner of this id, which may be shortened while it is unique."""
+    return of(get_task(id, on_event=on_event, ctx=ctx))
+
+
+def of(handle: Handle) -> Launched:
+    """The runner that a task is."""
+    return Launched(handle._cloud, handle._id, handle._ctx)
+
+
+def list(  # noqa: A001 -- as in `sojourn runner list`
+    *, on_event: OnEvent | None = None, ctx: Context | None = None
+) -> builtins.list[tuple[Launched, Runner, Status]]:
+    """All runners with their states, of all clouds that can be asked."""
+    rows = overview(ctx=ctx or context_for(on_event))
+    runners: builtins.list[Runner | None] = []
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        runners += together([partial(_runner_of, handle) for handle, _ in some])
+    return [
+        (of(handle), runner, status)
+        for (handle, status), runner in zip(rows, runners, strict=True)
+        if runner is not None
+    ]
+
+
+def _runner_of(handle: Handle) -> Runner | None:
+    try:
+        return handle.task().runner
+    except NotFound:  # deleted meanwhile, or never completed
+        return None

@@ -1,0 +1,201 @@
+"""Launching a runner: a task whose script is the forge's runner program."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from sojourn import clouds, engine
+from sojourn.agent.runner import TOKEN
+from sojourn.core.environment import resolve_environment
+from sojourn.core.errors import Conflict, InvalidInput, SojournError
+from sojourn.core.ids import TaskId
+from sojourn.core.runner import CREDENTIALS, Runner
+from sojourn.core.task import Storage, Task
+from sojourn.runners.script import runner_script
+from sojourn.runners.sweeping import sweep
+from sojourn.runners.target import Target, find_target
+from sojourn.taskfiles.changes import changed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import Cloud
+    from sojourn.forges.forge import Forge, Registered, Registration
+    from sojourn.taskfiles.changes import Fields
+
+__all__ = ["IDLE_TIMEOUT", "Made", "Settings", "launch"]
+
+IDLE_TIMEOUT = 300  # seconds
+_JOB_USER = "runner"
+_LOOK_EVERY = 2.0  # seconds between questions to a forge
+_UNDO_WITHIN = 60.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a runner is, beside its machine. `single`: None is what suits the repository."""
+
+    driver: str = ""
+    repo: str = ""
+    token: str = ""
+    name: str = ""
+    labels: tuple[str, ...] = ("cml",)
+    idle_timeout: int = IDLE_TIMEOUT
+    single: bool | None = None
+    reuse: bool = False
+    reuse_idle: bool = False
+    startup_script: str = ""
+    token_on_machine: bool | None = None
+
+    def check(self) -> None:
+        """Refuse what contradicts itself."""
+        if self.single and (self.reuse or self.reuse_idle):
+            raise InvalidInput("single", "cannot be combined with reuse")
+        if not self.labels or not all(self.labels):
+            raise InvalidInput("labels", "must be a comma-separated list such as 'cml,gpu'")
+
+
+class Made(NamedTuple):
+    """A runner that is online."""
+
+    cloud: Cloud
+    id: TaskId
+    task: Task
+
+
+def launch(ctx: Context, settings: Settings, fields: Fields) -> Made | None:
+    """Returns when the runner is online. None: another one was there to be used again."""
+    settings.check()
+    target = find_target(settings.driver, settings.repo, settings.token, os.environ)
+    forge = target.open()
+    with ctx.step(f"Asking {target.repo}"):
+        repository = forge.check(ctx)
+        registered = forge.runners(ctx)
+        if _is_there(ctx, settings, registered):
+            return None
+        programs = forge.programs(ctx)
+    settings = _with_single(ctx, settings, repository.public)
+    chosen = _id_for(settings)
+    runner = Runner(
+        target.driver,
+        target.repo,
+        settings.name or str(chosen),
+        str(chosen),
+        settings.labels,
+        bool(settings.single),
+        settings.idle_timeout,
+        programs,
+    )
+    travels = _token_travels(ctx, settings, forge, fields)
+    cloud = clouds.load(fields.get("cloud", Task.cloud))
+    task = _task(cloud, runner, settings, fields, guard=travels)
+    engine.creation.check(ctx, cloud, task)
+    sweep(ctx, cloud, target.repo, forge, registered)
+    with ctx.step(f"Registering {runner.name}"):
+        registration = forge.register(ctx, runner)
+    environment = resolve_environment(task.environment, os.environ, ci=False)
+    environment[CREDENTIALS] = _credentials(registration, target, travels=travels)
+    online = partial(_until_online, ctx, cloud, chosen, forge, runner)
+    made = engine.creation.Launch(chosen, task, environment)
+    try:
+        engine.creation.create(ctx, cloud, made, online)
+    except BaseException:
+        _undo(ctx, forge, runner)
+        raise
+    return Made(cloud, made.id, task)
+
+
+def _is_there(ctx: Context, settings: Settings, registered: Sequence[Registered]) -> bool:
+    """Whether there is a runner that will do."""
+    for each in registered:
+        if settings.name and each.name == settings.name:
+            if settings.reuse or settings.reuse_idle:
+                ctx.note(f"Runner {each.name} is already registered")
+                return True
+            raise Conflict(
+                f"A runner named {each.name} is already registered",
+                hint="Choose another name, or use --reuse to use the one that is there.",
+            )
+        fits = each.online and set(settings.labels) <= each.labels
+        if fits and (settings.reuse or (settings.reuse_idle and each.busy is False)):
+            ctx.note(f"Runner {each.name} is online and has all labels")
+            return True
+    return False
+
+
+def _with_single(ctx: Context, settings: Settings, public: bool) -> Settings:
+    if public and not settings.single:
+        ctx.warn(
+            "The repository is public: jobs of pull requests from forks, which anybody can open, "
+            "may run on this machine."
+            + ("" if settings.single is False else " It ends after one job (single).")
+        )
+    if settings.single is None:
+        reused = settings.reuse or settings.reuse_idle
+        return replace(settings, single=public and not reused)
+    return settings
+
+
+def _id_for(settings: Settings) -> TaskId:
+    """Always a new one: a runner that ended is not launched again, but another one like it."""
+    return TaskId.random(settings.name) if settings.name else TaskId.for_name("", os.environ)
+
+
+def _token_travels(ctx: Context, settings: Settings, forge: Forge, fields: Fields) -> bool:
+    """Whether the machine gets the token: to unregister itself and to re-run lost jobs."""
+    if settings.token_on_machine is not None:
+        if settings.token_on_machine and fields.get("permission_set"):
+            raise InvalidInput(
+                "token_on_machine",
+                "cannot be combined with permission_set, by which jobs could read the token",
+            )
+        return settings.token_on_machine
+    return forge.may_travel() and not fields.get("permission_set")
+
+
+def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, guard: bool) -> Task:
+    private = cloud.features.private_machines
+    own = {
+        "job_user": _JOB_USER if private else "",
+        # Whoever gives machines an identity of their own choice wants jobs to have it.
+        "guard": "1" if private and (guard or not fields.get("permission_set")) else "",
+    }
+    plain = Task(
+        runner_script(runner, settings.startup_script, own),
+        runner=runner,
+        timeout=0,
+        storage=Storage(output=""),
+        name=settings.name,
+    )
+    return changed(plain, fields)
+
+
+def _credentials(registration: Registration, target: Target, *, travels: bool) -> str:
+    found = dict(registration.credentials)
+    if travels:
+        found[TOKEN] = target.token
+    return json.dumps(found)
+
+
+def _until_online(ctx: Context, cloud: Cloud, id: TaskId, forge: Forge, runner: Runner) -> None:
+    def offline() -> str:
+        own = (each for each in forge.runners(ctx) if runner.task in each.labels)
+        return "" if any(each.online for each in own) else "the runner is not online yet"
+
+    engine.answering.until(ctx, cloud, id, offline, "Waiting for the runner", _LOOK_EVERY)
+
+
+def _undo(ctx: Context, forge: Forge, runner: Runner) -> None:
+    """After a launch that failed: the forge must not count on it."""
+    ctx = ctx.shielded().within(_UNDO_WITHIN)
+    try:
+        for each in forge.runners(ctx):
+            if runner.task in each.labels:
+                forge.unregister(ctx, each.id)
+    except SojournError as error:
+        ctx.warn(f"Could not unregister {runner.name}: {error.message}")

@@ -1,0 +1,100 @@
+"""Whose CI a runner serves, and with which token: as told, or as found here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import urllib.parse
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sojourn import forges
+from sojourn.core.errors import AuthError, InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sojourn.forges.forge import Forge
+
+__all__ = ["Target", "find_target", "find_token"]
+
+_TOKENS = ("CML_TOKEN", "REPO_TOKEN", "repo_token")
+_SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^/:]+):(?!//)(?P<path>.+)")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A repository, or a group of them, at a forge."""
+
+    driver: str
+    repo: str
+    token: str = field(default="", repr=False)
+
+    def open(self) -> Forge:
+        return forges.open_forge(self.driver, self.repo, self.token)
+
+
+def find_target(driver: str, repo: str, token: str, environment: Mapping[str, str]) -> Target:
+    """`environment`: this program's variables, which tell of the CI that it runs in."""
+    if driver:
+        forges.module_of(driver)  # refuses unknown ones before anything is asked
+    found, address = _repo_here(environment) if not repo else ("", _address(repo))
+    driver = driver or _driver_of(address) or found or _driver_here(environment)
+    if not driver:
+        raise InvalidInput(
+            "driver", f"cannot tell it from {address}; set it to {', '.join(forges.DRIVERS)}"
+        )
+    token = token or find_token(driver, environment)
+    if not token:
+        raise AuthError(
+            f"No token for {address}",
+            hint=f"Set {_TOKENS[0]} to a token that may register runners.",
+        )
+    return Target(driver, address, token)
+
+
+def find_token(driver: str, environment: Mapping[str, str]) -> str:
+    """The first of the variables that has one; none: empty."""
+    names = (*_TOKENS, *forges.module_of(driver).TOKENS)
+    return next((environment[name] for name in names if environment.get(name)), "")
+
+
+def _repo_here(environment: Mapping[str, str]) -> tuple[str, str]:
+    """The driver, if it is known, and the address of the repository that we are in."""
+    for driver in forges.DRIVERS:
+        if repo := forges.module_of(driver).repo_here(environment):
+            return driver, _address(repo)
+    done = subprocess.run(
+        ["git", "config", "--get", "remote.origin.url"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode or not done.stdout.strip():
+        raise InvalidInput("repo", "required: this folder has no git remote named origin")
+    return "", _address(done.stdout.strip())
+
+
+def _address(repo: str) -> str:
+    """As browsers have it, without a user or password: git@host:owner/name.git is one, too."""
+    if "://" not in repo and (match := _SCP.fullmatch(repo)):
+        repo = f"https://{match['host']}/{match['path']}"
+    parts = urllib.parse.urlsplit(repo)
+    if parts.scheme not in ("http", "https", "ssh", "git") or not parts.hostname:
+        raise InvalidInput("repo", f"must be an address such as https://HOST/OWNER/REPO: {repo!r}")
+    web = parts.scheme in ("http", "https")
+    host = parts.netloc.rpartition("@")[2] if web else parts.hostname
+    path = parts.path.rstrip("/").removesuffix(".git")
+    return f"{parts.scheme if web else 'https'}://{host}{path}"
+
+
+def _driver_of(address: str) -> str:
+    host = urllib.parse.urlsplit(address).netloc
+    hosts = {host: driver for driver in forges.DRIVERS for host in forges.module_of(driver).HOSTS}
+    return hosts.get(host, "")
+
+
+def _driver_here(environment: Mapping[str, str]) -> str:
+    """Of a repository on a host of its own: most likely where this program's CI runs."""
+    here = (d for d in forges.DRIVERS if forges.module_of(d).repo_here(environment))
+    return next(here, "")

@@ -1,0 +1,55 @@
+"""A forge and a cloud to try runners on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sojourn import runners
+from sojourn.core.events import Event, Note, Warned
+from tests.contract.clouds.kit import Kit
+from tests.simforge.server import SimForge
+from tests.simforge.work import Job
+from tests.support.waiting import until
+
+__all__ = ["Bench"]
+
+
+class Bench:
+    """Launches runners, and has jobs for them."""
+
+    def __init__(self, forge: SimForge, kit: Kit) -> None:
+        self.forge = forge
+        self.kit = kit
+        self.launched: list[runners.Launched] = []
+        self.told: list[str] = []
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        forge = self.forge
+        given = {"driver": forge.driver, "repo": forge.repo, "token": forge.token}
+        return {**given, "cloud": self.kit.cloud, "single": False, "idle_timeout": 60, **more}
+
+    def launch(self, **more: Any) -> runners.Launched:
+        made = runners.launch(on_event=self._hear, **self.options(**more))
+        assert made is not None
+        self.launched.append(made)
+        return made
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Note | Warned):
+            self.told.append(event.message)
+
+    def job(self, script: str = "echo done", *labels: str) -> Job:
+        return self.forge.work.queue(script, *labels)
+
+    def finished(self, job: Job, seconds: float = 30) -> Job:
+        until(lambda: self.forge.work.settled(job).status == "completed", seconds)
+        return job
+
+    def ended(self, runner: runners.Launched, seconds: float = 30) -> None:
+        until(lambda: runner.status().state.ended, seconds)
+
+    def clear(self) -> None:
+        for runner in self.launched:
+            if runner.exists():
+                runner.remove(token=self.forge.token, force=True)
+        assert self.forge.work.runners == {}

@@ -1,0 +1,39 @@
+"""Every forge goes through the same suite, with runners on this computer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.clouds.kit import in_use
+from tests.contract.clouds.local_kit import LocalKit
+from tests.contract.forges.bench import Bench
+from tests.contract.forges.kits import FORGES
+from tests.simforge.server import SimForge, served
+
+_VARIABLES = (
+    *("CI_PROJECT_URL", "CML_TOKEN", "GITHUB_REPOSITORY", "GITHUB_TOKEN", "REPO_TOKEN"),
+    *("BITBUCKET_TOKEN", "GITEA_TOKEN", "GITLAB_TOKEN", "GH_TOKEN"),
+)
+
+
+@pytest.fixture(params=sorted(FORGES))
+def forge(request: pytest.FixtureRequest) -> Iterator[SimForge]:
+    with served(FORGES[request.param]()) as made:
+        made.driver = request.param
+        yield made
+
+
+@pytest.fixture
+def bench(forge: SimForge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """At the end, nothing may be left of any runner, here or at the forge."""
+    for name in _VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    root = tmp_path / "cloud"
+    root.mkdir()
+    with in_use(LocalKit(root), monkeypatch) as kit:
+        bench = Bench(forge, kit)
+        yield bench
+        bench.clear()

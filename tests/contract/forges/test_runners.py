@@ -1,0 +1,165 @@
+"""What a runner does, on any forge."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from sojourn import runners
+from sojourn.core.errors import AuthError, Conflict, SojournError
+from sojourn.core.status import State
+from tests.contract.forges.bench import Bench
+from tests.simforge.server import Call, Refusal
+from tests.support.waiting import until
+
+
+def test_it_is_online_and_carries_out_jobs(bench: Bench) -> None:
+    runner = bench.launch()
+    found = runner.registered(bench.forge.token)
+    assert found is not None
+    assert found.online
+    assert {"cml", runner.id} <= found.labels
+    first, second = bench.job("echo one"), bench.job("exit 3")
+    assert bench.finished(first).conclusion == "success"
+    assert "one" in first.log
+    assert bench.finished(second).conclusion == "failure"
+    assert runner.status().state is State.RUNNING
+
+
+def test_a_job_can_ask_for_this_very_runner(bench: Bench) -> None:
+    one, other = bench.launch(), bench.launch()
+    job = bench.job("echo hello", other.id)
+    assert bench.finished(job).runner == other.id
+    assert one.id != other.id
+
+
+def test_without_jobs_it_ends_and_is_forgotten(bench: Bench) -> None:
+    runner = bench.launch(idle_timeout=1, token_on_machine=True)
+    bench.ended(runner)
+    assert runner.status().state is State.SUCCEEDED
+    assert runner.status().reason == "no job for 1s"
+    assert bench.forge.work.runners == {}
+
+
+def test_a_job_is_not_idleness(bench: Bench) -> None:
+    job = bench.job("sleep 4; echo slept")
+    runner = bench.launch(idle_timeout=1, token_on_machine=True)
+    assert bench.finished(job).conclusion == "success"
+    assert "slept" in job.log
+    bench.ended(runner)
+
+
+def test_a_single_one_ends_after_one_job(bench: Bench) -> None:
+    runner = bench.launch(single=True)
+    first, second = bench.job("echo first"), bench.job("echo second")
+    assert bench.finished(first).conclusion == "success"
+    bench.ended(runner)
+    assert runner.status().state is State.SUCCEEDED
+    assert second.status == "queued"
+    assert bench.forge.work.runners == {}
+
+
+def test_one_that_is_lost_goes_on_elsewhere_as_the_same_runner(bench: Bench) -> None:
+    runner = bench.launch()
+    bench.kit.lose_agent(runner, 0)
+    until(lambda: runner.status().ranks[0].attempt == 2)
+    job = bench.job()
+    assert bench.finished(job).conclusion == "success"
+    assert bench.forge.work.ever == 1
+
+
+def test_a_job_that_was_lost_is_run_again(bench: Bench) -> None:
+    runner = bench.launch(token_on_machine=True)
+    job = bench.job("sleep 3")
+    until(lambda: job.status == "in_progress")
+    time.sleep(1.5)  # a machine that is lost at once had no time to tell of its job
+    bench.kit.lose_agent(runner, 0)
+    until(lambda: job.attempt == 2 and job.status == "completed", 60)
+    assert job.conclusion == "success"
+
+
+def test_ended_ones_are_removed_by_the_next_launch(bench: Bench) -> None:
+    first = bench.launch(idle_timeout=1, token_on_machine=False)
+    bench.ended(first)
+    until(lambda: not any(each.online for each in bench.forge.work.runners.values()))
+    second = bench.launch()
+    assert not first.exists()
+    assert [each.name for each in bench.forge.work.runners.values()] == [second.id]
+
+
+def test_one_that_fits_is_used_again(bench: Bench) -> None:
+    bench.launch(labels="cml,gpu")
+    assert runners.launch(**bench.options(labels="gpu", reuse=True)) is None
+    other = bench.launch(labels="big", reuse=True)
+    assert other.exists()
+
+
+def test_one_that_is_busy_is_not_idle(bench: Bench) -> None:
+    bench.launch()
+    job = bench.job("sleep 5")
+    until(lambda: job.status == "in_progress")
+    assert runners.launch(**bench.options(reuse=True)) is None
+    second = bench.launch(reuse_idle=True)
+    assert second.exists()
+    bench.finished(job)
+
+
+def test_a_name_is_taken_once(bench: Bench) -> None:
+    bench.launch(name="builder")
+    with pytest.raises(Conflict, match="builder is already registered"):
+        bench.launch(name="builder")
+    assert runners.launch(**bench.options(name="builder", reuse=True)) is None
+
+
+def test_one_with_a_job_is_not_deleted(bench: Bench) -> None:
+    runner = bench.launch()
+    job = bench.job("sleep 60")
+    until(lambda: job.status == "in_progress")
+    with pytest.raises(Conflict, match="is running a job"):
+        runner.remove(token=bench.forge.token)
+    assert runner.exists()
+    runner.remove(token=bench.forge.token, force=True)
+    assert not runner.exists()
+    bench.forge.work.runners.clear()  # a forge forgets it when it has noticed the loss
+
+
+def test_a_token_that_is_wrong_makes_nothing(bench: Bench) -> None:
+    with pytest.raises(AuthError, match="rejected the token"):
+        bench.launch(token="wrong")
+    assert runners.list() == []
+    assert bench.forge.work.ever == 0
+
+
+def test_a_forge_that_is_busy_is_waited_for(bench: Bench) -> None:
+    refused: list[float] = []
+
+    def busy(call: Call) -> None:
+        if len(refused) < 3:
+            refused.append(time.monotonic())
+            raise Refusal(429, "slow down", {"Retry-After": "1"})
+
+    bench.forge.before = busy
+    bench.launch()
+    assert refused[2] - refused[0] >= 2
+
+
+def test_a_launch_that_fails_leaves_nothing(bench: Bench) -> None:
+    with pytest.raises(SojournError, match="startup script ended with exit code 5"):
+        bench.launch(startup_script="#!/bin/sh\necho preparing\nexit 5\n")
+    assert runners.list() == []
+    assert bench.forge.work.runners == {}
+
+
+def test_the_startup_script_comes_first(bench: Bench) -> None:
+    script = "#!/bin/sh\necho prepared > $HOME/prepared\n"
+    runner = bench.launch(startup_script=script, environment={"HOME": "/tmp"})
+    lines = [line.text for line in runner.logs()]
+    assert not any("startup" in line for line in lines)
+
+
+def test_a_public_repository_has_runners_for_one_job(bench: Bench) -> None:
+    bench.forge.public = True
+    runner = bench.launch(single=None)
+    assert runner.runner().single
+    assert any("public" in text for text in bench.told)
