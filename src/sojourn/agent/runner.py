@@ -26,6 +26,7 @@ from sojourn.forges.forge import Job
 from sojourn.forges.http import download
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
@@ -66,6 +67,7 @@ class RunnerLife:
         self._store = store
         self._runs = False
         self._busy = False
+        self._rerunning: threading.Thread | None = None
         self._served = False
         self._left = False
         self.reason = ""
@@ -80,7 +82,7 @@ class RunnerLife:
         file.write_text(text)
         if job := self._now():
             self._job.unlink()
-            aside("rerun", lambda: self._rerun(job))
+            self._rerunning = aside("rerun", lambda: self._rerun(job))
 
     def over(self) -> bool:
         """Whether it is over: idle for too long, or it never began."""
@@ -100,7 +102,7 @@ class RunnerLife:
         if busy != self._busy:
             self._busy = busy
             self._store()
-        if busy:
+        if busy or (self._rerunning and self._rerunning.is_alive()):
             self._since = now
         limit = self._runner.idle_timeout
         if not limit or now - self._since < limit:
@@ -157,7 +159,7 @@ class RunnerLife:
     def _serve(self) -> None:
         try:
             self._fetch()
-        except (SojournError, OSError, tarfile.TarError) as error:
+        except Exception as error:  # whatever it is, the script waits for an answer
             why = error.message if isinstance(error, SojournError) else str(error)
             self._tell("no-program", f"could not fetch the runner program: {why}")
         else:
@@ -175,7 +177,10 @@ class RunnerLife:
         download(Context(), found.url, file, found.sha256)
         if name.endswith((".tar.gz", ".tgz")):
             with tarfile.open(file) as archive:
-                archive.extractall(self._program, filter="data")
+                # Older ones have no filters, and need none: it is the vendor's very file.
+                if hasattr(tarfile, "data_filter"):
+                    archive.extraction_filter = staticmethod(tarfile.data_filter)
+                archive.extractall(self._program)  # noqa: S202
             file.unlink()
         else:
             file.chmod(0o755)

@@ -1,11 +1,12 @@
 # What all runners have in common on a machine. The agent is beside it: it fetches the program,
 # ends the runner when nobody needs it, and keeps what is in the workdir for the next machine.
-# Given before: $runner_name, $runner_url, $runner_labels, $single, $job_user, $guard.
+# Given before: $runner_name, $runner_url, $runner_labels, $single, $job_user, $hide_identity,
+# $docker.
 
-state=$PWD/state     # between the agent and this script
-jobs=$PWD/jobs       # jobs/now tells of a job that is being carried out
+state=$PWD/state        # between the agent and this script
+told=$PWD/jobs          # told/now tells the agent of a job that is being carried out
 identity=$PWD/identity  # the program's own files that tell the forge who it is
-mkdir -p "$jobs" "$identity"
+mkdir -p "$told" "$identity"
 chmod 700 "$identity"
 # The end of the program is waited for, whoever ends it.
 trap : TERM INT HUP
@@ -14,31 +15,40 @@ say() { echo "sojourn: $*"; }
 fail() { say "$*"; exit 1; }
 
 # Where machines are made for one task, jobs have a user of their own: the agent's files, and what
-# the machine may do in its cloud, are not theirs.
+# the machine may do in its cloud, are not theirs. $home is a folder that jobs may change.
 make_user() {
-	[ -n "$job_user" ] && [ "$(id -u)" = 0 ] || { job_user=; return; }
-	id "$job_user" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash "$job_user" 2>/dev/null ||
-		adduser -D "$job_user" || fail "could not create the user $job_user"
-	chown "$job_user" "$jobs"
-	chmod 711 "$PWD"
-	if [ -n "$guard" ]; then
-		number=$(id -u "$job_user")
-		ip rule add to 169.254.169.254/32 uidrange "$number-$number" prohibit 2>/dev/null ||
-			fail "could not keep jobs from the machine's own identity; iproute2 is needed for that"
-	elif command -v docker >/dev/null 2>&1; then
-		# Who has Docker is root.
-		usermod --append --groups docker "$job_user" 2>/dev/null || :
+	if [ -z "$job_user" ] || [ "$(id -u)" != 0 ]; then
+		job_user=
+		home=$(mktemp -d "$PWD/../runner.XXXXXX")
+	else
+		id "$job_user" >/dev/null 2>&1 ||
+			useradd --create-home --shell /bin/bash "$job_user" 2>/dev/null ||
+			adduser -D "$job_user" || fail "could not create the user $job_user"
+		home=$(eval echo "~$job_user")
+		[ -z "$hide_identity" ] || hide_identity
+		# Who has Docker is root, and may read what the agent knows.
+		[ -z "$docker" ] || usermod --append --groups docker "$job_user" 2>/dev/null || :
 	fi
+	jobs=$home/.sojourn-jobs  # jobs/now is written by what carries out a job: PID RUN ATTEMPT
+	as_user mkdir -p "$jobs"
+}
+
+# Clouds tell machines who they are at these addresses. What a machine may do is not for its jobs.
+hide_identity() {
+	number=$(id -u "$job_user")
+	for address in 169.254.169.254 168.63.129.16; do
+		iptables --append OUTPUT --destination "$address" --match owner --uid-owner "$number" \
+			--jump REJECT 2>/dev/null ||
+			ip rule add to "$address" uidrange "$number-$number" prohibit 2>/dev/null ||
+			fail "could not hide the machine's identity from jobs: the image has neither iptables nor ip"
+	done
 }
 
 # as_user COMMAND...: run it as the user of jobs.
 as_user() {
 	if [ -z "$job_user" ]; then
 		"$@"
-		return
-	fi
-	home=$(eval echo "~$job_user")
-	if command -v setpriv >/dev/null 2>&1; then
+	elif command -v setpriv >/dev/null 2>&1; then
 		HOME=$home USER=$job_user LOGNAME=$job_user setpriv --reuid="$job_user" \
 			--regid="$(id -g "$job_user")" --init-groups "$@"
 	else
@@ -51,7 +61,9 @@ fetch_program() {
 	: > "$state/want-program"
 	until [ -e "$state/program" ] || [ -e "$state/no-program" ]; do sleep 0.2; done
 	[ -e "$state/program" ] || fail "$(cat "$state/no-program")"
-	program=$(cat "$state/program")
+	program=$home/runner-program
+	rm -rf "$program"
+	mv "$(cat "$state/program")" "$program" 2>/dev/null || cp -R "$(cat "$state/program")" "$program"
 	[ -z "$job_user" ] || chown -R "$job_user" "$program"
 }
 
@@ -61,12 +73,32 @@ credentials() {
 	rm -f "$state/credentials"
 }
 
-# A program that was killed does not say that its job is over.
-forget_dead_jobs() {
-	while sleep 5; do
-		if [ -e "$jobs/now" ] && read -r number _ < "$jobs/now" && ! kill -0 "$number" 2>/dev/null; then
-			rm -f "$jobs/now"
+# watch_jobs: tell the agent of jobs. A program that was killed does not say that its job is over.
+watch_jobs() {
+	last=
+	while sleep 1; do
+		now=$(as_user head -c 200 "$jobs/now" 2>/dev/null | head -n 1)
+		case ${now%% *} in
+			'' | *[!0-9]*) now= ;;
+			*) kill -0 "${now%% *}" 2>/dev/null || now= ;;
+		esac
+		[ "$now" != "$last" ] || continue
+		if [ -n "$now" ]; then
+			echo "$now" > "$told/.now" && mv "$told/.now" "$told/now"
+		else
+			rm -f "$told/now" "$jobs/now"
 		fi
+		last=$now
 	done
+}
+
+# run_program COMMAND...: until it ends; this script ends with its exit code.
+run_program() {
+	watch_jobs &
+	: > "$state/running"
+	as_user "$@"
+	code=$?
+	kill $! 2>/dev/null
+	exit $code
 }
 

@@ -1,26 +1,28 @@
 # GitHub's runner, https://github.com/actions/runner.
 
+make_user
 for program in "${RUNNER_HOME:-}" /home/runner /actions-runner /opt/actions-runner; do
 	[ -n "$program" ] && [ -x "$program/run.sh" ] && [ -x "$program/config.sh" ] && break
 	program=
 done
-make_user
 [ -n "$program" ] || fetch_program
-if [ ! -w "$program" ]; then
-	cp -R "$program" "$PWD/../runner-program"
-	program=$PWD/../runner-program
+if ! as_user test -w "$program"; then
+	as_user cp -R "$program" "$home/runner-program"
+	program=$home/runner-program
 fi
 credentials
 cd "$program" || exit 1
 
 cat > job-started.sh <<END
-printf '%s %s %s\n' "\$PPID" "\$GITHUB_RUN_ID" "\${GITHUB_RUN_ATTEMPT:-1}" > '$jobs/next' && mv '$jobs/next' '$jobs/now'
+printf '%s %s %s\n' "\$PPID" "\$GITHUB_RUN_ID" "\${GITHUB_RUN_ATTEMPT:-1}" > '$jobs/next'
+mv '$jobs/next' '$jobs/now'
 END
 cat > job-completed.sh <<END
 rm -f '$jobs/now'
 END
-export ACTIONS_RUNNER_HOOK_JOB_STARTED=$program/job-started.sh
-export ACTIONS_RUNNER_HOOK_JOB_COMPLETED=$program/job-completed.sh
+chmod 755 job-started.sh job-completed.sh
+export ACTIONS_RUNNER_HOOK_JOB_STARTED="$program/job-started.sh"
+export ACTIONS_RUNNER_HOOK_JOB_COMPLETED="$program/job-completed.sh"
 export RUNNER_ALLOW_RUNASROOT=1
 
 # Secrets go by way of the environment: arguments can be read by everybody.
@@ -39,10 +41,4 @@ else
 	cp -p .runner .credentials* "$identity"
 fi
 unset registration_token jit_configuration
-
-forget_dead_jobs &
-: > "$state/running"
-as_user ./run.sh
-code=$?
-kill $! 2>/dev/null
-exit $code
+run_program ./run.sh

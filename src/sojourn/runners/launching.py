@@ -159,11 +159,12 @@ def _token_travels(ctx: Context, settings: Settings, forge: Forge, fields: Field
 
 
 def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, guard: bool) -> Task:
-    private = cloud.features.private_machines
+    # Whoever gives machines an identity of their own choice wants jobs to have it.
+    hide = cloud.features.shared_identity and (guard or not fields.get("permission_set"))
     own = {
-        "job_user": _JOB_USER if private else "",
-        # Whoever gives machines an identity of their own choice wants jobs to have it.
-        "guard": "1" if private and (guard or not fields.get("permission_set")) else "",
+        "job_user": _JOB_USER if cloud.features.private_machines else "",
+        "hide_identity": "1" if hide else "",
+        "docker": "" if guard else "1",
     }
     plain = Task(
         runner_script(runner, settings.startup_script, own),

@@ -71,9 +71,8 @@ def test_one_that_is_lost_goes_on_elsewhere_as_the_same_runner(bench: Bench) -> 
 
 def test_a_job_that_was_lost_is_run_again(bench: Bench) -> None:
     runner = bench.launch(token_on_machine=True)
-    job = bench.job("sleep 3")
-    until(lambda: job.status == "in_progress")
-    time.sleep(1.5)  # a machine that is lost at once had no time to tell of its job
+    job = bench.job("sleep 6")
+    until(lambda: any(file.path == "jobs/now" for file in runner.changed()))
     bench.kit.lose_agent(runner, 0)
     until(lambda: job.attempt == 2 and job.status == "completed", 60)
     assert job.conclusion == "success"

@@ -14,13 +14,14 @@ import threading
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.simcloud.machines import cgroups, checks, image, kernel, leftovers, python, ssh
 from tests.simcloud.machines.plan import BOOT_ID, CONSOLE, ROOT, WORK, WRITTEN, Plan, hear
 from tests.simcloud.machines.running import Launched, RunningMachine
-from tests.simcloud.machines.spec import MachineError, MachineSpec
+from tests.simcloud.machines.spec import Endpoint, MachineError, MachineSpec
 from tests.simcloud.machines.units import USER_DATA
 
 _LAUNCHER = "tests.simcloud.machines.launcher"
@@ -52,6 +53,7 @@ class Host:
         self._booting = 0
         self._closed = False
         self.disks: list[Path] = []  # that were captured
+        self.reachable: tuple[Endpoint, ...] = ()  # from all machines, beside their own endpoints
         self._folder.mkdir(mode=0o700)
         try:
             # Fast, and good for overlays whatever the folder above is on
@@ -91,6 +93,7 @@ class Host:
 
     def boot(self, spec: MachineSpec) -> RunningMachine:
         """Start a machine; when this returns, its endpoints answer and its init starts."""
+        spec = replace(spec, endpoints=(*spec.endpoints, *self.reachable))
         return self._boot_in_turn(spec, None)
 
     def restart(self, machine: RunningMachine) -> RunningMachine:

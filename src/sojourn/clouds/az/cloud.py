@@ -44,6 +44,7 @@ class AzureCloud:
     name = "az"
     features = Features(
         private_machines=True,
+        shared_identity=True,
         interrupt=True,
         reach=True,
         poll=2.0,

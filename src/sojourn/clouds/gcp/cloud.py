@@ -44,7 +44,14 @@ class GoogleCloud:
     """Tasks in the user's project."""
 
     name = "gcp"
-    features = Features(private_machines=True, interrupt=True, reach=True, images=True, poll=2.0)
+    features = Features(
+        private_machines=True,
+        shared_identity=True,
+        interrupt=True,
+        reach=True,
+        images=True,
+        poll=2.0,
+    )
 
     def __init__(self, account: Account) -> None:
         self._account = account
