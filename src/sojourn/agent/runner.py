@@ -70,6 +70,7 @@ class RunnerLife:
         self._rerunning: threading.Thread | None = None
         self._served = False
         self._left = False
+        self._stays = False
         self.reason = ""
 
     def prepare(self) -> None:
@@ -110,7 +111,8 @@ class RunnerLife:
         if not self.leave():
             self._since = now  # a job came in the last moment
             return False
-        self.reason = f"no job for {format_seconds(limit)}"
+        still = "; still registered, until the next launch or `sojourn gc`" if self._stays else ""
+        self.reason = f"no job for {format_seconds(limit)}{still}"
         return True
 
     @property
@@ -129,6 +131,7 @@ class RunnerLife:
         except AuthError as error:
             say(f"the runner stays registered, offline: {error.message}")
             self._left = True
+            self._stays = True
         except SojournError as error:
             say(f"could not unregister the runner: {error.message}")
             self._left = True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,12 @@ from sojourn.api import Handle, overview
 from sojourn.api import get as get_task
 from sojourn.api.telling import OnEvent, context_for
 from sojourn.core.durations import parse_seconds
-from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.parallel import together
 from sojourn.runners.launching import IDLE_TIMEOUT, Settings
 from sojourn.runners.launching import launch as _launch
-from sojourn.runners.target import find_token
+from sojourn.runners.sweeping import orphans
+from sojourn.runners.target import find_target, find_token
 
 if TYPE_CHECKING:
     import builtins
@@ -33,9 +35,23 @@ if TYPE_CHECKING:
     from sojourn.forges.forge import Forge, Registered
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["Launched", "get", "launch", "list", "of"]
+__all__ = ["Launched", "Orphan", "garbage", "get", "launch", "list", "of"]
 
 _AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A runner that is registered, and has no machine any more."""
+
+    repo: str
+    registered: Registered
+    forge: Forge
+
+    def unregister(self, ctx: Context) -> None:
+        """Have its forge forget it."""
+        if not self.forge.unregister(ctx, self.registered.id):
+            raise Conflict(f"{self.registered.name} is running a job")
 
 
 class Launched(Handle):
@@ -175,6 +191,28 @@ def list(  # noqa: A001 -- as in `sojourn runner list`
         for (handle, status), runner in zip(rows, runners, strict=True)
         if runner is not None
     ]
+
+
+def garbage(
+    *,
+    driver: str = "",
+    repo: str = "",
+    token: str = "",
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+) -> builtins.list[Orphan]:
+    """Runners of a repository, found as `launch` finds it, whose machines are gone."""
+    ctx = ctx or context_for(on_event)
+    try:
+        target = find_target(driver, repo, token, os.environ)
+    except (AuthError, InvalidInput):
+        return []  # there is no repository here, or no token for it
+    try:
+        forge = target.open()
+        return [Orphan(target.repo, each, forge) for each in orphans(ctx, forge.runners(ctx))]
+    except SojournError as error:
+        ctx.warn(f"Could not look for runners of {target.repo}: {error.message}")
+        return []
 
 
 def _runner_of(handle: Handle) -> Runner | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -10,11 +10,12 @@ from sojourn.cli.session import json_option, opened
 from sojourn.core.errors import InvalidInput, NotFound, SojournError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sojourn.api import Handle
     from sojourn.cli.session import Session
     from sojourn.core.interfaces import MadeImage
-
-_UNFINISHED = "making it did not finish"
+    from sojourn.runners import Orphan
 
 
 @click.command()
@@ -22,7 +23,10 @@ _UNFINISHED = "making it did not finish"
 @json_option
 @click.pass_context
 def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
-    """Show finished and incomplete tasks and unfinished images; with --yes, delete them.
+    """Show finished and incomplete tasks, unfinished images and runners without a machine.
+
+    Runners are those of the repository that `sojourn runner launch` would find here. With --yes,
+    deletes all of them.
 
     Downloads results first. Like `sojourn run`, keeps a task that succeeded but left nothing in its
     output. Also keeps a task whose results cannot be downloaded because it has no workdir, or a
@@ -32,64 +36,77 @@ def gc(ctx: click.Context, yes: bool, as_json: bool) -> None:
     sojourn gc
     sojourn gc --yes
     """
-    from sojourn import api
+    from sojourn import api, runners
 
-    kept = 0
     with opened(as_json=as_json) as session:
-        found = api.gc(ctx=session.ctx)
-        for handle, reason in found:
-            row = {
-                "type": "garbage",
-                "id": handle.id,
-                "reason": reason,
-                "removed": False,
-                "error": "",
-            }
-            text = f"{handle.id}  {reason}"
-            if yes:
-                try:
-                    _refuse_homeless(handle)
-                    handle.delete()
-                    row["removed"] = True
-                    text = f"Deleted {text}"
-                except SojournError as error:
-                    kept += 1
-                    row["error"] = error.message
-                    text = f"Kept {text}: {error.message}"
-            session.renderer.result(row, text)
-        unfinished = api.images.garbage(ctx=session.ctx)
-        for cloud, image in unfinished:
-            kept += _told_of_image(session, cloud, image, yes=yes)
-        found_any = bool(found or unfinished)
-        if found_any and not yes:
+        found = [
+            *(_task(handle, reason) for handle, reason in api.gc(ctx=session.ctx)),
+            *(_image(session, *each) for each in api.images.garbage(ctx=session.ctx)),
+            *(_runner(session, each) for each in runners.garbage(ctx=session.ctx)),
+        ]
+        kept = [each for each in found if not _told(session, each, yes=yes)]
+        if found and not yes:
             session.ctx.note("Run `sojourn gc --yes` to delete them.")
-        elif not found_any:
+        elif not found:
             session.ctx.note("Nothing to delete.")
     ctx.exit(1 if kept else 0)
 
 
-def _told_of_image(session: Session, cloud: str, image: MadeImage, *, yes: bool) -> int:
-    """How many were kept that should not have been: one, or none."""
-    from sojourn import api
+class _Garbage(NamedTuple):
+    """`kind` comes before its name in texts."""
 
-    row = {
-        "type": "garbage",
-        "id": image.name,
-        "reason": _UNFINISHED,
-        "removed": False,
-        "error": "",
-    }
-    text = f"image {image.name}  {_UNFINISHED}"
+    kind: str
+    id: str
+    reason: str
+    remove: Callable[[], None]
+
+
+def _task(handle: Handle, reason: str) -> _Garbage:
+    def remove() -> None:
+        _refuse_homeless(handle)
+        handle.delete()
+
+    return _Garbage("", handle.id, reason, remove)
+
+
+def _image(session: Session, cloud: str, image: MadeImage) -> _Garbage:
+    def remove() -> None:
+        from sojourn import api
+
+        api.images.delete(image.name, cloud=cloud, region=image.region, ctx=session.ctx)
+
+    return _Garbage("image ", image.name, "making it did not finish", remove)
+
+
+def _runner(session: Session, found: Orphan) -> _Garbage:
+    return _Garbage(
+        "runner ",
+        found.registered.name,
+        f"registered at {found.repo}, but its machine is gone",
+        lambda: found.unregister(session.ctx),
+    )
+
+
+def _told(session: Session, found: _Garbage, *, yes: bool) -> bool:
+    """False if it could not be removed, and should have been."""
+    error = ""
     if yes:
         try:
-            api.images.delete(image.name, cloud=cloud, region=image.region, ctx=session.ctx)
-            row["removed"] = True
-            text = f"Deleted {text}"
-        except SojournError as error:
-            row["error"] = error.message
-            text = f"Kept {text}: {error.message}"
+            found.remove()
+        except SojournError as raised:
+            error = raised.message
+    row = {
+        "type": "garbage",
+        "id": found.id,
+        "reason": found.reason,
+        "removed": yes and not error,
+        "error": error,
+    }
+    text = f"{found.kind}{found.id}  {found.reason}"
+    if yes:
+        text = f"Kept {text}: {error}" if error else f"Deleted {text}"
     session.renderer.result(row, text)
-    return int(bool(row["error"]))
+    return not error
 
 
 def _refuse_homeless(handle: Handle) -> None:

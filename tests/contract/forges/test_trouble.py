@@ -1,0 +1,151 @@
+"""What goes wrong with runners, and what is left then: nothing, on any forge."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from sojourn import runners
+from sojourn.core.context import Context
+from sojourn.core.errors import SojournError, Transient
+from sojourn.core.status import State
+from tests.contract.forges.bench import Bench
+from tests.simforge.server import Call, Refusal
+from tests.support.waiting import until
+
+_LAUNCH = (sys.executable, "-m", "sojourn", "runner", "launch")
+
+
+def typed(bench: Bench, **more: Any) -> list[str]:
+    given = {**bench.options(**more)}
+    given.pop("token")
+    single = "--single" if given.pop("single") else "--no-single"
+    travels = "--token-on-machine" if given.pop("token_on_machine", False) else ""
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    return [*_LAUNCH, single, *words, *([travels] if travels else [])]
+
+
+def offline(bench: Bench) -> bool:
+    return not any(each.online for each in bench.forge.work.runners.values())
+
+
+def all_ended() -> bool:
+    return all(status.state.ended for _, _, status in runners.list())
+
+
+def killed_at(bench: Bench, number: int, command: list[str]) -> bytes:
+    """What a command printed that is killed at its n-th call: nothing, if it was."""
+    calls: list[Call] = []
+    began = threading.Event()
+
+    def kill(call: Call) -> None:
+        calls.append(call)
+        if len(calls) == number:
+            began.wait()
+            process.kill()
+            raise Refusal(503, "nobody waits for this")
+
+    bench.forge.before = kill
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    began.set()
+    printed, _ = process.communicate()
+    bench.forge.before = lambda call: None
+    return printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("single", [False, True], ids=["many", "single"])
+def test_a_launcher_that_is_killed_at_any_call(
+    bench: Bench, single: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CML_TOKEN", bench.forge.token)
+    command = typed(bench, single=single, idle_timeout=2, token_on_machine=True)
+    for number in range(1, 100):
+        if killed_at(bench, number, command):
+            break
+    assert number > 4, "it was never killed"
+    until(all_ended, 60)
+    until(lambda: offline(bench))
+    last = bench.launch()
+    assert [each.id for each, _, _ in runners.list()] == [last.id]
+    assert len(bench.forge.work.runners) == 1
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["many", "single"])
+def test_a_forge_that_is_away_leaves_nothing(bench: Bench, single: bool) -> None:
+    def away(call: Call) -> None:
+        if call.method == "POST":
+            raise Refusal(503, "Service Unavailable", {"Retry-After": "0"})
+
+    bench.forge.before = away
+    with pytest.raises(Transient, match="Service Unavailable"):
+        bench.launch(single=single)
+    assert runners.list() == []
+
+
+def test_a_forge_that_goes_away_does_not_keep_the_machine(bench: Bench) -> None:
+    runner = bench.launch(idle_timeout=2, token_on_machine=True)
+
+    def away(call: Call) -> None:
+        raise Refusal(503, "Service Unavailable", {"Retry-After": "0"})
+
+    bench.forge.before = away
+    bench.ended(runner, 60)
+    bench.forge.before = lambda call: None
+    until(lambda: offline(bench))
+    bench.launch()
+    assert len(bench.forge.work.runners) == 1
+
+
+def test_a_token_that_was_revoked_does_not_keep_the_machine(bench: Bench) -> None:
+    runner = bench.launch(idle_timeout=2, token_on_machine=True)
+    bench.forge.token += "-renewed"
+    bench.ended(runner, 60)
+    assert runner.status().state is State.SUCCEEDED
+
+
+def test_one_that_its_forge_forgot_ends(bench: Bench) -> None:
+    runner = bench.launch()
+    bench.forge.work.runners.clear()
+    bench.ended(runner)
+
+
+def test_many_in_a_row_leave_a_bounded_number(bench: Bench) -> None:
+    for _ in range(5):
+        job = bench.job()
+        runner = bench.launch(single=True)
+        bench.finished(job)
+        bench.ended(runner)
+        assert len(runners.list()) == 1
+        assert len(bench.forge.work.runners) <= 1
+
+
+def test_what_is_registered_without_a_machine_is_found(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CML_TOKEN", bench.forge.token)
+    runner = bench.launch()
+    runner.delete(fetch=False, force=True)  # not `remove`: as a plain task
+    until(lambda: offline(bench))
+    if not bench.forge.work.runners:
+        return  # it could unregister itself
+    found = [*_orphans(bench)]
+    assert [each.registered.name for each in found] == [runner.id]
+    for each in found:
+        each.unregister(Context())
+    assert bench.forge.work.runners == {}
+
+
+def _orphans(bench: Bench) -> list[runners.Orphan]:
+    return runners.garbage(driver=bench.forge.driver, repo=bench.forge.repo)
+
+
+def test_a_program_that_is_not_what_it_should_be(bench: Bench) -> None:
+    bench.forge.program_sum = lambda: "0" * 64  # type: ignore[method-assign]
+    with pytest.raises(SojournError, match="has SHA-256"):
+        bench.launch()
+    assert runners.list() == []
