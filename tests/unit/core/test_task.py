@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.runner import Program, Runner
 from sojourn.core.task import Storage, Task
 
 SCRIPT = "#!/bin/sh\n"
@@ -43,6 +44,7 @@ def test_defaults() -> None:
         "options": {},
         "stay": False,
         "idle_timeout": 0,
+        "runner": None,
     }
 
 
@@ -290,6 +292,14 @@ def full() -> Task:
         options={"pod": "spec: {}"},
         stay=True,
         idle_timeout=30,
+        runner=Runner(
+            "github",
+            "https://github.com/acme/widgets",
+            "builder",
+            "tpi-builder",
+            labels=("gpu",),
+            programs={"x86_64": Program("1.2.3", "https://example.com/p.tar.gz", "ab" * 32)},
+        ),
     )
 
 

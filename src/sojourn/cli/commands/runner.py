@@ -26,7 +26,7 @@ def runner() -> None:
     """Launch CI runners, list and delete them.
 
     \b
-    sojourn runner launch --cloud aws --machine m+t4 --labels gpu
+    sojourn runner launch --machine m+t4 --labels gpu
     sojourn runner list
     """
 
@@ -63,7 +63,7 @@ def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
     lost, another one takes its place as the same runner. --timeout limits its life (default: none).
 
     \b
-    sojourn runner launch --cloud aws --machine m+t4 --spot 0 --labels gpu
+    sojourn runner launch --machine m+t4 --spot 0 --labels gpu
     sojourn runner launch --repo https://github.com/acme/widgets --single
     """
     from sojourn import runners
