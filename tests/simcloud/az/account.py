@@ -33,6 +33,7 @@ from tests.simcloud.az.roles import Assignment
 from tests.simcloud.az.server import Server
 from tests.simcloud.az.shop import Shop
 from tests.simcloud.az.storage import ACCOUNT, Storage
+from tests.simcloud.az.taken import Taking
 from tests.simcloud.az.timing import Timing
 from tests.simcloud.az.tls import BLOBS, LOGIN, MANAGEMENT, Authority
 from tests.simcloud.az.vms import Machines
@@ -75,6 +76,7 @@ class SimAzure(SimAccount[Call, Refusal]):
             **Network(parts).handlers(),
             **self._compute.handlers(),
             **Machines(parts).handlers(),
+            **Taking(parts, self._compute, self._lives).handlers(),
             **Shop(parts, self._compute, accepted).handlers(),
             **self._autoscale.handlers(),
         }
