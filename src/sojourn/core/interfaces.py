@@ -254,6 +254,9 @@ class Reach(Protocol):
 class Images(Protocol):
     """Images made from machines. Regions are those of a task, or the cloud's own."""
 
+    def check(self, ctx: Context, task: Task) -> None:
+        """Refuse, before anything is made, a machine whose disk cannot be made an image."""
+
     def clean(self, ctx: Context, id: TaskId, machine: str) -> None:
         """Remove all of the task from a machine's disk.
 

@@ -99,6 +99,7 @@ def _check_launch(ctx: Context, cloud: Cloud, launch: Launch, name: str) -> None
             "image", f"must be a machine image, such as ubuntu, got {launch.task.image!r}"
         )
     creation.check(ctx, cloud, launch.task)
+    cloud.images().check(ctx, launch.task)
 
 
 def _finish(ctx: Context, cloud: Cloud, launch: Launch, found: MadeImage) -> MadeImage:

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 import sojourn
-from sojourn import clouds, images
+from sojourn import images
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, TaskFailed
 from tests.contract.clouds.lab import Lab
 from tests.simcloud.vm.sides import Side
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("side", ["aws", "gcp", "az"], indirect=True),
+]
 
 SCRIPT = """#!/bin/sh
 set -e
@@ -28,8 +31,6 @@ echo "$SECRET" >hidden
 
 @pytest.fixture
 def lab(side: Side, tmp_path: Path) -> Lab:
-    if not clouds.load(side.kit.cloud).features.images:
-        pytest.skip("images cannot be made there")
     (tmp_path / "workdir").mkdir()
     (tmp_path / "workdir" / "data").write_text("of the workdir")
     return Lab(side.kit, tmp_path / "workdir")
@@ -75,6 +76,7 @@ def test_nothing_of_the_task_is_in_the_image(side: Side, lab: Lab) -> None:
     named = [str(path.relative_to(disk)) for path in disk.rglob("*")]
     assert [name for name in named if "sojourn" in name or "ssh_host" in name] == []
     assert [text for path, text in contents.items() if path.name == "authorized_keys"] == [b""]
+    assert [name for name in named if "waagent/" in name] == []
     assert (disk / "root/etc/machine-id").read_bytes() == b""
     images.delete("tools", cloud=lab.kit.cloud)
 

@@ -29,6 +29,7 @@ VERSIONS = {
     "microsoft.authorization": "2022-04-01",
     "microsoft.compute": "2024-11-01",
     "microsoft.compute/skus": "2021-07-01",
+    "microsoft.compute/snapshots": "2024-03-02",
     "microsoft.insights": "2015-04-01",
     "microsoft.managedidentity": "2024-11-30",
     "microsoft.marketplaceordering": "2021-01-01",
@@ -156,8 +157,9 @@ def version_of(path: str) -> str:
         return _OF_SUBSCRIPTION if tail in ([], ["locations"]) else VERSIONS[""]
     if kind in ("", "register"):
         return VERSIONS[""]
-    if kind == "skus":
-        return VERSIONS["microsoft.compute/skus"]
+    own = f"{namespace}/{kind.partition('/')[0]}"  # some kinds have versions of their own
+    if own in VERSIONS:
+        return VERSIONS[own]
     if kind.endswith("/publicipaddresses"):
         return _OF_ADDRESSES
     return VERSIONS[namespace]
