@@ -185,6 +185,12 @@ class Scaler(Resource, Protocol):
     def keys(self, ctx: Context) -> KeyPair | None:
         """The key of its machines; there is none, or it is absent: None."""
 
+    def console(self, ctx: Context, machine: str) -> str:
+        """What a machine has printed on its console, at least the end of it, as it is.
+
+        It is gone, or has none, or the cloud does not tell: empty.
+        """
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         """Take one machine away like a spot market does. Absent: raises NotFound.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import NotFound, SojournError, TaskFailed, Transient
 from sojourn.core.events import StatusChanged
 from sojourn.core.status import State
+from sojourn.engine.console import console_end
 from sojourn.engine.observe import status
 from sojourn.engine.reaching import exchange, reach
 
@@ -51,15 +52,17 @@ def _wait(ctx: Context, cloud: Cloud, id: TaskId, reached_within: float) -> str:
     give_up = time.monotonic() + _WITHIN
     runs_since = float("inf")
     seen: tuple[State, str] | None = None
+    machine = ""
     with ctx.step("Waiting for the machine"):
         while True:
             ctx.check()
             now = status(ctx, cloud, id)
+            machine = next((rank.machine for rank in now.ranks if rank.machine), machine)
             if (now.state, now.reason) != seen:
                 seen = (now.state, now.reason)
                 ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
             if now.state.ended:
-                raise _ended(ctx, cloud, id, now)
+                raise _ended(now, id, _quoted(ctx, cloud, id, machine))
             runs = now.state is State.RUNNING
             runs_since = min(runs_since, time.monotonic()) if runs else float("inf")
             why = _answer(ctx, cloud, id) if runs else now.reason or str(now.state)
@@ -68,7 +71,7 @@ def _wait(ctx: Context, cloud: Cloud, id: TaskId, reached_within: float) -> str:
             if time.monotonic() > give_up:
                 raise Transient(
                     f"Machine {id} did not answer within {_WITHIN / 60:.0f} minutes: {why}"
-                    + _quoted(ctx, cloud, id)
+                    + _quoted(ctx, cloud, id, machine)
                 )
             ctx.sleep(cloud.features.poll)
 
@@ -85,16 +88,19 @@ def _answer(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     return "" if code == 0 else said or f"exit code {code}"
 
 
-def _ended(ctx: Context, cloud: Cloud, id: TaskId, now: Status) -> SojournError:
+def _ended(now: Status, id: TaskId, quoted: str) -> SojournError:
     why = f": {now.reason}" if now.reason else ""
-    message = f"Machine {id} {now.state}{why}{_quoted(ctx, cloud, id)}"
-    return TaskFailed(message, exit=now.exit_code or 1)
+    return TaskFailed(f"Machine {id} {now.state}{why}{quoted}", exit=now.exit_code or 1)
 
 
-def _quoted(ctx: Context, cloud: Cloud, id: TaskId) -> str:
-    """The last lines of its log, for an error."""
-    lines = list(_last_lines(ctx, cloud, id))
-    return "".join(f"\n  {line}" for line in ["The log ends with:", *lines]) if lines else ""
+def _quoted(ctx: Context, cloud: Cloud, id: TaskId, machine: str) -> str:
+    """The last lines of its log and of its console, for an error."""
+    found = {
+        "The log ends with:": list(_last_lines(ctx, cloud, id)),
+        "The machine's console ends with:": console_end(ctx, cloud, id, machine),
+    }
+    texts = [[title, *lines] for title, lines in found.items() if lines]
+    return "".join(f"\n  {line}" for text in texts for line in text)
 
 
 def _last_lines(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[str]:

@@ -66,6 +66,7 @@ def _machine(deployment: Deployment, identity: str) -> dict[str, Any]:
         "osProfile": _system(deployment, identity),
         "storageProfile": _disk(deployment),
         "networkProfile": {"networkInterfaceConfigurations": [_card(deployment)]},
+        "diagnosticsProfile": {"bootDiagnostics": {"enabled": True}},  # the console, kept by Azure
         "scheduledEventsProfile": {
             "terminateNotificationProfile": {"enable": True, "notBeforeTimeout": _NOTICE}
         },

@@ -254,6 +254,21 @@ def test_an_image_of_somebody_else_needs_one_action_more(limited: LimitedUser) -
     administrator.delete_image()
 
 
+def test_consoles_need_one_action_more(limited: LimitedUser) -> None:
+    action = re.search("`([^`]+/retrieveBootDiagnosticsData/action)` is optional", PAGE.read_text())
+    assert action
+    limited.laptop.create()
+    [machine] = limited.laptop.machines()
+    scaler = limited.laptop.cloud.scaler(ID)
+    with pytest.raises(AuthError, match=r"(?i)Allow .*retrieveBootDiagnosticsData/action"):
+        scaler.console(limited.laptop.ctx, machine.id)
+    definition = documented()
+    definition["Actions"] += [action[1]]
+    limited.allow(definition)
+    assert scaler.console(limited.laptop.ctx, machine.id) == ""  # it only says that it runs
+    limited.laptop.delete()
+
+
 def test_the_role_is_sorted() -> None:
     definition, more = blocks()
     for kind in (definition["Actions"], definition["DataActions"], more["Actions"]):
