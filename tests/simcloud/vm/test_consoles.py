@@ -10,12 +10,9 @@ import pytest
 import sojourn
 from sojourn.core.errors import Transient
 from sojourn.engine import answering, observe
-from tests.simcloud.vm.sides import Side
+from tests.simcloud.vm.sides import Side, sides
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.parametrize("side", ["aws", "gcp", "az"], indirect=True),
-]
+pytestmark = pytest.mark.slow
 
 
 class Clock:
@@ -35,6 +32,7 @@ class Clock:
         return observe.status(*given)
 
 
+@sides("aws", "gcp", "az")
 def test_the_console_is_quoted(side: Side, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     side.no_keys(3600.0)  # it cannot fetch its agent
     clock = Clock(side)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.contract.clouds.vm_kit import python_of_machines
-from tests.simcloud.vm.sides import Side
+from tests.simcloud.vm.sides import Side, sides
 from tests.support.waiting import patience, until
 
 pytestmark = pytest.mark.slow
@@ -31,7 +30,6 @@ from sojourn.cli import main
 main()
 """
 SCRIPT = "#!/bin/sh\nset -e\necho installing\necho the tool >/etc/tool\n"
-IN_FULL = pytest.mark.full  # what one cloud shows in ordinary runs
 # The call that makes an image, and how long it takes; on Azure, so does the copy before it.
 MAKING = {
     "aws": ("ec2:CreateImage", "image_ready", 600.0),
@@ -81,13 +79,7 @@ def shell(side: Side, tmp_path: Path) -> Shell:
     return Shell(side, tmp_path)
 
 
-def sides(*names: str) -> Callable[[Any], Any]:
-    first, *others = names
-    params = [first, *(pytest.param(name, marks=IN_FULL) for name in others)]
-    return pytest.mark.parametrize("side", params, indirect=True)
-
-
-@sides("az", "aws", "gcp")
+@sides("gcp", full=("aws", "az"))
 def test_an_image_is_made_used_listed_and_deleted(side: Side, shell: Shell) -> None:
     making = shell.make()
     printed, errors = making.communicate(timeout=patience(180))
@@ -110,7 +102,7 @@ def test_an_image_is_made_used_listed_and_deleted(side: Side, shell: Shell) -> N
     assert "run `sojourn image make tools" in errors
 
 
-@sides("az", "aws")
+@sides("az", full=("aws",))
 def test_an_unfinished_image_is_garbage_once_its_machine_is_gone(side: Side, shell: Shell) -> None:
     call, setting, seconds = MAKING[shell.cloud]
     setattr(side.account.timing, setting, seconds)

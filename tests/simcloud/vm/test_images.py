@@ -11,12 +11,9 @@ import sojourn
 from sojourn import images
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, TaskFailed
 from tests.contract.clouds.lab import Lab
-from tests.simcloud.vm.sides import Side
+from tests.simcloud.vm.sides import Side, sides
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.parametrize("side", ["aws", "gcp", "az"], indirect=True),
-]
+pytestmark = pytest.mark.slow
 
 SCRIPT = """#!/bin/sh
 set -e
@@ -46,6 +43,7 @@ def make(lab: Lab, script: str = SCRIPT, name: str = "tools", **more: Any) -> so
     return images.make(name, script, on_event=lab.events.append, **given)
 
 
+@sides("aws", "az", full=("gcp",))
 def test_a_task_finds_what_the_script_installed(side: Side, lab: Lab) -> None:
     made = make(lab)
     assert (made.name, made.base, made.ready) == ("tools", "ubuntu", True)
@@ -65,6 +63,7 @@ def test_a_task_finds_what_the_script_installed(side: Side, lab: Lab) -> None:
         lab.create("true", image="sojourn:tools")
 
 
+@sides("aws", "az", full=("gcp",))
 def test_nothing_of_the_task_is_in_the_image(side: Side, lab: Lab) -> None:
     make(lab)
     [disk] = side.kit.host.disks
@@ -81,6 +80,7 @@ def test_nothing_of_the_task_is_in_the_image(side: Side, lab: Lab) -> None:
     images.delete("tools", cloud=lab.kit.cloud)
 
 
+@sides("az", full=("aws", "gcp"))
 def test_a_machine_boots_from_an_image_made_of_an_image(side: Side, lab: Lab) -> None:
     make(lab)
     make(lab, "#!/bin/sh\ntool >/etc/more\n", "more", image="sojourn:tools")
@@ -90,6 +90,7 @@ def test_a_machine_boots_from_an_image_made_of_an_image(side: Side, lab: Lab) ->
         images.delete(name, cloud=lab.kit.cloud)
 
 
+@sides("aws", full=("az", "gcp"))
 def test_a_script_that_fails_leaves_nothing(side: Side, lab: Lab) -> None:
     with pytest.raises(TaskFailed, match=r"(?s)exit code 3.*out of luck") as caught:
         make(lab, "#!/bin/sh\necho out of luck >&2\nexit 3\n")
