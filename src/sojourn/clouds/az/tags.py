@@ -80,7 +80,8 @@ def image_tags(
 
 def parse_plan(text: str) -> tuple[tuple[str, str], ...]:
     """What has to be said of an image that somebody sells; of others, nothing."""
-    return tuple(sorted(zip(_OF_PLANS, text.split(":"), strict=True))) if text else ()
+    parts = text.split(":")
+    return tuple(sorted(zip(_OF_PLANS, parts, strict=True))) if len(parts) == 3 else ()
 
 
 def check(task: Task) -> None:

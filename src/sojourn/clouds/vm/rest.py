@@ -135,7 +135,7 @@ def read_end(url: str, size: int) -> bytes:
     try:
         with httpx.stream("GET", url, timeout=patience, verify=trusted()) as answer:
             if answer.is_error:
-                raise Refused(answer.status_code, answer.headers, "it cannot be read", None)
+                raise Refused(answer.status_code, answer.headers, "access denied", None)
             for piece in answer.iter_bytes():
                 end = (end + piece)[-size:]
     except (httpx.TransportError, httpx.InvalidURL) as error:
