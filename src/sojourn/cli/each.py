@@ -19,14 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["to_each", "with_state"]
 
 
-def to_each(ids: Sequence[str], as_json: bool, verb: Callable[[Session, Handle], None]) -> int:
+def to_each(
+    ids: Sequence[str],
+    as_json: bool,
+    verb: Callable[[Session, Handle], None],
+    check: Callable[[Handle], None] = lambda _: None,
+) -> int:
     """Do it to each task, without ids to the last one of this folder; returns the exit code.
 
-    One that fails does not keep it from the others. What is not there is refused before anything
-    is done. The exit code is that of the first error.
+    One that fails does not keep it from the others. What is not there, and what `check` refuses,
+    is refused before anything is done. The exit code is that of the first error.
     """
     with opened(as_json=as_json) as session:
         handles = _resolved(session, ids)
+        for handle in handles:
+            check(handle)
         if len(handles) == 1:
             verb(session, handles[0])
             return 0

@@ -187,6 +187,12 @@ class Scaler(Resource, Protocol):
     def keys(self, ctx: Context) -> KeyPair | None:
         """The key of its machines; there is none, or it is absent: None."""
 
+    def console(self, ctx: Context, machine: str) -> str:
+        """What a machine has printed on its console, at least the end of it, as it is.
+
+        It is gone, or has none, or the cloud does not tell: empty.
+        """
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         """Take one machine away like a spot market does. Absent: raises NotFound.
 
@@ -255,6 +261,9 @@ class Reach(Protocol):
 
 class Images(Protocol):
     """Images made from machines. Regions are those of a task, or the cloud's own."""
+
+    def check(self, ctx: Context, task: Task) -> None:
+        """Refuse, before anything is made, a machine whose disk cannot be made an image."""
 
     def clean(self, ctx: Context, id: TaskId, machine: str) -> None:
         """Remove all of the task from a machine's disk.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import NotFound, SojournError, TaskFailed, Transient
 from sojourn.core.events import StatusChanged
 from sojourn.core.status import State
+from sojourn.engine.console import console_end
 from sojourn.engine.observe import status
 from sojourn.engine.reaching import exchange, reach
 
@@ -42,7 +43,7 @@ def until_it_runs(ctx: Context, cloud: Cloud, id: TaskId) -> None:
 
 def until_it_answers(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Wait until a command can be run on the machine of rank 0."""
-    _wait(ctx, cloud, id, _WITHIN, partial(_answer, ctx, cloud, id))
+    _wait(ctx, cloud, id, float("inf"), partial(_answer, ctx, cloud, id))
 
 
 def until(
@@ -57,7 +58,7 @@ def until(
 
     One that fails, or does not get there in time, is an error that says why.
     """
-    _wait(ctx, cloud, id, _WITHIN, obstacle, step, poll, brief=True)
+    _wait(ctx, cloud, id, float("inf"), obstacle, step, poll, brief=True)
 
 
 def _wait(
@@ -80,17 +81,19 @@ def _wait(
     runs_since = float("inf")
     pause = cloud.features.poll
     seen: tuple[State, str] | None = None
+    machine = ""
     with ctx.step(step):
         while True:
             ctx.check()
             now = status(ctx, cloud, id)
+            machine = next((rank.machine for rank in now.ranks if rank.machine), machine)
             if (now.state, now.reason) != seen:
                 seen = (now.state, now.reason)
                 ctx.emit(StatusChanged(str(id), str(now.state), now.reason, now.exit_code))
             if brief and now.state is State.SUCCEEDED:
                 return ""
             if now.state.ended:
-                raise _ended(ctx, cloud, id, now)
+                raise _ended(now, id, _quoted(ctx, cloud, id, machine))
             runs = now.state is State.RUNNING
             runs_since = min(runs_since, time.monotonic()) if runs else float("inf")
             why = obstacle() if runs else now.reason or str(now.state)
@@ -99,7 +102,7 @@ def _wait(
             if time.monotonic() > give_up:
                 raise Transient(
                     f"Machine {id} did not answer within {_WITHIN / 60:.0f} minutes: {why}"
-                    + _quoted(ctx, cloud, id)
+                    + _quoted(ctx, cloud, id, machine)
                 )
             ctx.sleep(pause)
             pause = min(pause * _GROWTH, max(poll, cloud.features.poll))
@@ -117,16 +120,19 @@ def _answer(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     return "" if code == 0 else said or f"exit code {code}"
 
 
-def _ended(ctx: Context, cloud: Cloud, id: TaskId, now: Status) -> SojournError:
+def _ended(now: Status, id: TaskId, quoted: str) -> SojournError:
     why = f": {now.reason}" if now.reason else ""
-    message = f"Machine {id} {now.state}{why}{_quoted(ctx, cloud, id)}"
-    return TaskFailed(message, exit=now.exit_code or 1)
+    return TaskFailed(f"Machine {id} {now.state}{why}{quoted}", exit=now.exit_code or 1)
 
 
-def _quoted(ctx: Context, cloud: Cloud, id: TaskId) -> str:
-    """The last lines of its log, for an error."""
-    lines = list(_last_lines(ctx, cloud, id))
-    return "".join(f"\n  {line}" for line in ["The log ends with:", *lines]) if lines else ""
+def _quoted(ctx: Context, cloud: Cloud, id: TaskId, machine: str) -> str:
+    """The last lines of its log and of its console, for an error."""
+    found = {
+        "The log ends with:": list(_last_lines(ctx, cloud, id)),
+        "The machine's console ends with:": console_end(ctx, cloud, id, machine),
+    }
+    texts = [[title, *lines] for title, lines in found.items() if lines]
+    return "".join(f"\n  {line}" for text in texts for line in text)
 
 
 def _last_lines(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[str]:

@@ -99,6 +99,7 @@ def _check_launch(ctx: Context, cloud: Cloud, launch: Launch, name: str) -> None
             "image", f"must be a machine image, such as ubuntu, got {launch.task.image!r}"
         )
     creation.check(ctx, cloud, launch.task)
+    cloud.images().check(ctx, launch.task)
 
 
 def _finish(ctx: Context, cloud: Cloud, launch: Launch, found: MadeImage) -> MadeImage:
@@ -159,7 +160,8 @@ def _clean_up(ctx: Context, cloud: Cloud, launch: Launch, name: str, error: Base
     try:
         discard(ctx, cloud, launch.id)
     except (SojournError, OSError):
-        left.append(f"sojourn delete {launch.id}")
+        # It has nothing to save, and perhaps no agent any more that could say so.
+        left.append(f"sojourn delete --force {launch.id}")
     try:
         cloud.images().delete(ctx, name, launch.task.region)
     except (SojournError, OSError):

@@ -50,6 +50,7 @@ _EC2_RESOURCES = {
     "DeregisterImage": ("image", "ImageId"),
     "DeleteLaunchTemplate": ("launch-template", "LaunchTemplateId"),
     "DeleteSecurityGroup": ("security-group", "GroupId"),
+    "GetConsoleOutput": ("instance", "InstanceId"),
     "ImportKeyPair": ("key-pair", "KeyName"),
     "TerminateInstances": ("instance", r"InstanceId\.\d+"),
 }

@@ -24,6 +24,8 @@ _NOT_HERE = {
     "RebootInstances", "RequestSpotInstances", "RunInstances", "StartInstances", "StopInstances",
 }  # fmt: skip
 
+_OLDER = ("t2.", "m4.", "c4.", "p2.", "p3.", "g3.")  # families that are not built on Nitro
+
 
 class EC2:
     """Checks before moto answers; each is called with the lock held."""
@@ -42,6 +44,8 @@ class EC2:
         backend = backends.ec2(call.region)
         if call.operation == "TerminateInstances":
             return self._terminate(call, request)
+        if call.operation == "GetConsoleOutput":
+            return self._console(call, request)
         if call.operation == "CreateImage":
             return self._taking.answer(call, request)
         if call.operation == "DescribeInstances":
@@ -93,6 +97,19 @@ class EC2:
         finally:
             for network, group in hidden:
                 network[group.id] = group
+
+    def _console(self, call: Call, request: Request) -> Answer:
+        asked = codec.parameters("ec2", call.operation, request)
+        found = self._fleet.find(asked["InstanceId"])
+        if found is None:
+            text = f"The instance ID '{asked['InstanceId']}' does not exist"
+            raise AWSError("InvalidInstanceID.NotFound", text)
+        if asked.get("Latest") and found.record.instance_type.startswith(_OLDER):
+            text = "This instance type does not support retrieving the latest console logs."
+            raise AWSError("UnsupportedOperation", text)
+        text = found.machine.console() if found.machine else ""
+        said = {"InstanceId": found.id, "Output": base64.b64encode(text.encode()).decode()}
+        return codec.result("ec2", call.operation, said)
 
     def _terminate(self, call: Call, request: Request) -> Answer:
         asked = codec.parameters("ec2", call.operation, request)

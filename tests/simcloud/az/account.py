@@ -33,8 +33,9 @@ from tests.simcloud.az.roles import Assignment
 from tests.simcloud.az.server import Server
 from tests.simcloud.az.shop import Shop
 from tests.simcloud.az.storage import ACCOUNT, Storage
+from tests.simcloud.az.taken import Taking
 from tests.simcloud.az.timing import Timing
-from tests.simcloud.az.tls import BLOBS, LOGIN, MANAGEMENT, Authority
+from tests.simcloud.az.tls import BLOBS, DIAGNOSTICS, LOGIN, MANAGEMENT, Authority
 from tests.simcloud.az.vms import Machines
 from tests.simcloud.common.account import SimAccount
 from tests.simcloud.common.clock import Clock
@@ -75,6 +76,7 @@ class SimAzure(SimAccount[Call, Refusal]):
             **Network(parts).handlers(),
             **self._compute.handlers(),
             **Machines(parts).handlers(),
+            **Taking(parts, self._compute, self._lives).handlers(),
             **Shop(parts, self._compute, accepted).handlers(),
             **self._autoscale.handlers(),
         }
@@ -292,7 +294,7 @@ class SimAzure(SimAccount[Call, Refusal]):
 
     def _knows(self, host: str) -> bool:
         """Whether a name resolves: those of storage accounts do while they are there."""
-        if host in (LOGIN, MANAGEMENT):
+        if host in (DIAGNOSTICS, LOGIN, MANAGEMENT):
             return True
         with self._changed:
             found = self._storage.account(host.removesuffix(BLOBS))

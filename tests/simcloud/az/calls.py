@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tests.simcloud.az import shapes
-from tests.simcloud.az.tls import BLOBS, LOGIN, MANAGEMENT
+from tests.simcloud.az.tls import BLOBS, DIAGNOSTICS, LOGIN, MANAGEMENT
 from tests.simcloud.az.wire import ArmError, host
 from tests.simcloud.common.wire import Request
 
@@ -65,6 +65,8 @@ def identify(request: Request) -> Call:
     name = host(request)
     if name == LOGIN:
         return Call(_login(request.path), request.path, request.method)
+    if name == DIAGNOSTICS:
+        return Call("diagnostics.get", request.path, request.method)
     if name.endswith(BLOBS):
         return Call("blobs.", request.path, request.method)
     assert name == MANAGEMENT, f"{name} is no service of Azure that is known here"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.simcloud.az import catalogue, names, profile
@@ -99,7 +100,7 @@ class Compute:
     ) -> Answer:
         """Make of a scale set what the body says, if this can be."""
         names.check_tags(body.get("tags"))
-        profile.check(body, self._accepted)
+        profile.check(body, self._accepted, lambda given: self.image_of(given, body["location"]))
         own_id = canonical(context.id)
         check_references(self._parts, own_id, place(body["location"]), body)
         self._check_room(body, former)
@@ -311,7 +312,30 @@ class Compute:
             raise ArmError(400, "InvalidParameter", text, target="identity")
         return {"type": given["type"], "userAssignedIdentities": said}
 
+    def image_of(self, reference: Mapping[str, Any], location: str = "") -> catalogue.Image | None:
+        """What a machine is made from: an image of Azure's, or a finished one of the caller's."""
+        if not reference.get("id"):
+            names = (reference.get(key) or "" for key in ("publisher", "offer", "sku", "version"))
+            return catalogue.find_image(*names)
+        found = self._parts.resources.find(reference["id"])
+        if found is None or found.properties["provisioningState"] != "Succeeded":
+            return None
+        if location and found.location != place(location):
+            return None
+        size = found.properties["storageProfile"]["osDisk"]["diskSizeGB"]
+        base: catalogue.Image = found.inner.base
+        return replace(base, disk=size)
+
     def _boot(self, instance: Instance) -> None:
+        given = instance.profile["storageProfile"]
+        image = self.image_of(given["imageReference"])
+        if image is None:
+            text = f"The Image '{given['imageReference'].get('id')}' cannot be found."
+            raise ArmError(404, "NotFound", text, target="imageReference")
+        instance.image = image
+        instance.disk_size = given["osDisk"].get("diskSizeGB") or image.disk
+        taken = self._parts.resources.find(given["imageReference"].get("id") or "")
+        instance.disk = taken.inner.disk if taken else None
         self.made.append(instance)
         self._prepare(instance)
 

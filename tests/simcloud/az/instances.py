@@ -11,8 +11,10 @@ import itertools
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.simcloud.az.catalogue import Image
 from tests.simcloud.az.wire import ArmError
 from tests.simcloud.common.life import Life, Lives, Phase
 from tests.simcloud.machines.running import RunningMachine
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DEALLOCATED = "deallocated"  # why one is stopped: Azure took it, or the machine stopped itself
 STOPPED = "stopped"
+_PROVISIONED = "var/lib/waagent/ovf-env.xml"
 _addresses = itertools.count()
 
 
@@ -50,6 +53,9 @@ class Instance:
         self.made = scale_set.parts.clock.today()
         self.failed: ArmError | None = None  # why it could not be made
         self.stopped = STOPPED
+        self.image: Image | None = None  # that it was made from
+        self.disk: Path | None = None  # what its image has beside what all have
+        self.disk_size = 0  # GB
         self.event: Event | None = None
         self.evicted = 0.0  # when
         self.leaving = False  # it was told that it will be deleted
@@ -66,6 +72,13 @@ class Instance:
         parts = self.set.resource.id.split("/")
         parts[4] = parts[4].upper()
         return "/".join([*parts, "virtualMachines", str(self.number)])
+
+    @property
+    def disk_id(self) -> str:
+        """Of its disk, which is in the group of the scale set."""
+        group = "/".join(self.id.split("/")[:5])
+        own = f"{self.set.resource.name}_{self.name}_OsDisk_1_{self.vm_id.replace('-', '')}"
+        return f"{group}/providers/Microsoft.Compute/disks/{own}"
 
     @property
     def name(self) -> str:
@@ -126,8 +139,17 @@ class Instance:
             certificates=self.certificates,
             hostname=self.hostname.lower(),
             logins=self._logins(),
+            disk=self.disk,
+            files={_PROVISIONED: self._provisioning()},
             on_end=on_end,
         )
+
+    def _provisioning(self) -> bytes:
+        """What Azure's agent writes down of who the machine is and what it was told."""
+        data = self.profile["osProfile"].get("customData") or ""
+        user = self.profile["osProfile"]["adminUsername"]
+        inner = f"<HostName>{self.hostname}</HostName><UserName>{user}</UserName>"
+        return f"<Environment>{inner}<CustomData>{data}</CustomData></Environment>".encode()
 
     def _logins(self) -> tuple[Login, ...]:
         given = self.profile["osProfile"]
@@ -166,7 +188,7 @@ class Instance:
             "provisioningState": self.provisioning,
             "hardwareProfile": {"vmSize": self.size},
             "osProfile": {**os, "computerName": self.hostname},
-            "storageProfile": {"imageReference": self.profile["storageProfile"]["imageReference"]},
+            "storageProfile": self._storage(),
             "timeCreated": self.made.isoformat(),
         }
         if view:
@@ -181,6 +203,19 @@ class Instance:
             "sku": {"name": self.size, "tier": "Standard"},
             "properties": properties,
         }
+
+    def _storage(self) -> dict[str, Any]:
+        given = self.profile["storageProfile"]
+        managed = {**(given["osDisk"].get("managedDisk") or {}), "id": self.disk_id}
+        disk = {
+            "osType": "Linux",
+            "name": self.disk_id.rpartition("/")[2],
+            "createOption": "FromImage",
+            "managedDisk": managed,
+            "diskSizeGB": self.disk_size,
+        }
+        found = {"imageReference": given["imageReference"]}
+        return found if self.failed else {**found, "osDisk": disk}
 
     def view(self) -> dict[str, Any]:
         word = self.provisioning.lower()

@@ -19,6 +19,8 @@ LOCATIONS = (
     "westcentralus", "westeurope", "westus", "westus2", "westus3",
 )  # fmt: skip
 _RULES = {
+    "Microsoft.Compute/images": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
+    "Microsoft.Compute/snapshots": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
     "Microsoft.Compute/virtualMachineScaleSets": r"[^\\/\"\[\]:|<>+=;,?*@&_\s]{1,64}(?<![.-])",
     "Microsoft.Insights/autoscaleSettings": r"[^<>%&\\?/]{1,260}(?<![. ])",
     "Microsoft.ManagedIdentity/userAssignedIdentities": r"[A-Za-z0-9][A-Za-z0-9_-]{2,127}",

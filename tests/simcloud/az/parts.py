@@ -42,6 +42,7 @@ class Parts:
         self.resources = Resources(clock, timing)
         self.registered: set[str] = set()
         self.locks: set[str] = set()  # scopes that nothing can be deleted in
+        self.diagnostics: dict[str, Callable[[], str]] = {}  # texts, by path and query
         self.events: list[dict[str, Any]] = []  # of the activity log, oldest first
 
     @property

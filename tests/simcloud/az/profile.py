@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.simcloud.az.catalogue import SIZES, Image, Size, find_image
+from tests.simcloud.az.catalogue import SIZES, Image, Size
 from tests.simcloud.az.wire import ArmError
 
 CUSTOM_DATA = 87380  # characters of base64, which are 65535 bytes
@@ -29,7 +29,11 @@ _UNKNOWN = (
 )
 
 
-def check(body: Mapping[str, Any], accepted: set[str]) -> None:
+ImageOf = Callable[[Mapping[str, Any]], Image | None]
+"""The image that a reference names; None: there is none."""
+
+
+def check(body: Mapping[str, Any], accepted: set[str], image_of: ImageOf) -> None:
     """Refuse a scale set that can never be; `accepted` are the plans whose terms were."""
     properties = body.get("properties") or {}
     if properties.get("orchestrationMode") not in (None, "Uniform"):
@@ -49,7 +53,7 @@ def check(body: Mapping[str, Any], accepted: set[str]) -> None:
     _check_repairs(properties)
     _check_priority(properties, profile, size)
     _check_os(profile.get("osProfile"))
-    image = _check_storage(profile.get("storageProfile"), size)
+    image = _check_storage(profile.get("storageProfile"), size, image_of)
     _check_plan(body.get("plan"), image, accepted)
     _check_network(profile.get("networkProfile"))
 
@@ -193,14 +197,17 @@ def _check_data(data: str | None) -> None:
         )
 
 
-def _check_storage(given: Mapping[str, Any] | None, size: Size | None) -> Image:
+def _check_storage(given: Mapping[str, Any] | None, size: Size | None, image_of: ImageOf) -> Image:
     reference = (given or {}).get("imageReference") or {}
     if not given or not reference:
         raise _missing("storageProfile.imageReference")
-    if reference.get("id") or reference.get("communityGalleryImageId"):
-        raise NotImplementedError("only platform images are known here")
+    if reference.get("communityGalleryImageId"):
+        raise NotImplementedError("only platform images and managed images are known here")
     names = [reference.get(name) or "" for name in ("publisher", "offer", "sku", "version")]
-    image = find_image(*names)
+    image = image_of(reference)
+    if image is None and reference.get("id"):
+        text = f"The Image '{reference['id']}' cannot be found in this region."
+        raise ArmError(404, "NotFound", text, target="imageReference")
     if image is None:
         raise ArmError(
             404,

@@ -105,10 +105,24 @@ def _linked(kind: str, body: Mapping[str, Any]) -> Iterator[Need]:
                 yield Need(f"{network}/virtualNetworks/subnets/join/action", other, linked=True)
             elif key == "networkSecurityGroup":
                 yield Need(f"{network}/networkSecurityGroups/join/action", other, linked=True)
+    if kind == "virtualMachineScaleSets":
+        yield from _of_sources(body, "imageReference", "Microsoft.Compute/images/read")
+    if kind == "images":
+        yield from _of_sources(body, "snapshot", "Microsoft.Compute/snapshots/read")
+    if kind == "snapshots":
+        source = ((body.get("properties") or {}).get("creationData") or {}).get("sourceResourceId")
+        if source:
+            yield Need("Microsoft.Compute/disks/beginGetAccess/action", source, linked=True)
     identities = (body.get("identity") or {}).get("userAssignedIdentities") or {}
     for other in identities:
         action = "Microsoft.ManagedIdentity/userAssignedIdentities/assign/action"
         yield Need(action, other, linked=True)
+
+
+def _of_sources(body: Mapping[str, Any], wanted: str, action: str) -> Iterator[Need]:
+    for key, other in references(body):
+        if key == wanted:
+            yield Need(action, other, linked=True)
 
 
 def _refusal(caller: Principal, need: Need) -> ArmError:

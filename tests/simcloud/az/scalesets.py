@@ -19,6 +19,7 @@ from tests.simcloud.az.instances import DEALLOCATED, Event, Instance
 from tests.simcloud.az.offers import Offers, Wanted
 from tests.simcloud.az.parts import Parts
 from tests.simcloud.az.state import Resource
+from tests.simcloud.az.wire import ArmError
 from tests.simcloud.common.life import Lives, Phase
 
 _HIDDEN = ("customData", "adminPassword")
@@ -118,13 +119,20 @@ class ScaleSet:
         self._next += 1
         self.instances.append(instance)
         wanted = Wanted(self.size, self.resource.location, self.spot)
-        instance.failed = self._offers.allocate(wanted)
+        instance.failed = self._offers.allocate(wanted) or self._refusal(instance)
         if instance.failed:
             activity.note(self.parts, self.resource, instance.failed)
         else:
-            self._prepare(instance)
             instance.life.boot(self.parts.timing.launch)
         return instance
+
+    def _refusal(self, instance: Instance) -> ArmError | None:
+        """Why there cannot be one any more: its image may be gone."""
+        try:
+            self._prepare(instance)
+            return None
+        except ArmError as error:
+            return error
 
     def _drop(self, instance: Instance, force: bool) -> None:
         if instance.failed:

@@ -13,6 +13,7 @@ class Timing:
     storage: float = 0.05  # how long a storage account is being made
     network: float = 0.05  # the same of networks and security groups
     scale_set: float = 0.05  # how long a change of a scale set takes, beside its instances
+    image: float = 0.05  # how long a disk is copied, and an image is made of the copy
     group_gone: float = 0.1  # how long a group is being deleted, beside what is in it
     registration: float = 0.1  # how long a provider is being registered
     principal_ready: float = 0.0  # how long a new identity is unknown to role assignments

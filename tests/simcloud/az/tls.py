@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LOGIN = "login.microsoftonline.com"
 MANAGEMENT = "management.azure.com"
 BLOBS = ".blob.core.windows.net"
+DIAGNOSTICS = f"simulateddiagnostics{BLOBS}"  # where Azure keeps what machines print
 _NAMES = (LOGIN, MANAGEMENT, f"*{BLOBS}")
 _SYSTEM = Path("/etc/ssl/certs/ca-certificates.crt")
 _DAY = datetime.timedelta(days=1)

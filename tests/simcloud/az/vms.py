@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.simcloud.az.instances import Instance
 from tests.simcloud.az.network import address
 from tests.simcloud.az.parts import Context, Handlers, Parts
 from tests.simcloud.az.state import Resource, not_found
+from tests.simcloud.az.tls import DIAGNOSTICS
 from tests.simcloud.az.wire import ArmError, reply
 from tests.simcloud.common.life import Phase
 from tests.simcloud.common.wire import Answer
@@ -30,6 +32,7 @@ class Machines:
             f"{kind}.delete": self._delete,
             f"{kind}.powerOff": self._power_off,
             f"{kind}.start": self._start,
+            f"{kind}.retrieveBootDiagnosticsData": self._console,
             f"{kind}.simulateEviction": self._evict,
             "networkInterfaces.listVirtualMachineScaleSetNetworkInterfaces": self._cards,
             "publicIPAddresses.listVirtualMachineScaleSetPublicIPAddresses": self._addresses,
@@ -81,6 +84,22 @@ class Machines:
             raise ArmError(409, "OperationNotAllowed", text)
         instance.set.evict(instance, notice=True)
         return reply(204)
+
+    def _console(self, context: Context) -> Answer:
+        """Where it is, at an address that nobody guesses."""
+        instance = self._find(context)
+        given = (instance.profile.get("diagnosticsProfile") or {}).get("bootDiagnostics") or {}
+        if given.get("storageUri"):
+            raise NotImplementedError("only diagnostics that Azure keeps are known here")
+        if not given.get("enabled"):
+            text = f"Boot diagnostics is not enabled for the VM '{instance.name}'."
+            raise ArmError(409, "OperationNotAllowed", text)
+        path = f"/bootdiagnostics/{instance.vm_id}.serialconsole.log?sig={uuid.uuid4().hex}"
+        self._parts.diagnostics[path] = lambda: (
+            instance.machine.console() if instance.machine else ""
+        )
+        said = {"serialConsoleLogBlobUri": f"https://{DIAGNOSTICS}{path}"}
+        return reply(200, said)
 
     def _begin(self, context: Context, found: Resource, ready: Callable[[], bool]) -> Answer:
         parts = self._parts

@@ -185,6 +185,8 @@ def _lay_out(folder: Path, spec: MachineSpec, address: str) -> None:
     if spec.certificates:
         bundle = image.AUTHORITIES.read_bytes() + b"\n" + spec.certificates
         image.put(written / "root", str(image.AUTHORITIES).strip("/"), bundle)
+    for path, content in spec.files.items():
+        image.put(written / "root", path, content, 0o600)
     script = spec.user_data
     if script.startswith(b"\x1f\x8b"):
         script = gzip.decompress(script)

@@ -58,6 +58,7 @@ class MachineSpec:
     certificates: bytes = b""  # authorities to trust beside the usual ones, PEM
     hostname: str = ""  # the id, unless said
     logins: tuple[Login, ...] = ()  # made before user-data runs
+    files: Mapping[str, bytes] = field(default_factory=dict)  # more that it has at its first boot
     disk: Path | None = None  # what `Host.capture` returned, to boot from
     every_boot: bool = False  # user-data runs again when the machine is restarted
     on_end: Callable[[RunningMachine], None] | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
+
+import pytest
 
 from sojourn import Handle
 from tests.simcloud.machines.running import RunningMachine
@@ -56,6 +58,12 @@ class Side(Protocol):
 
     def check_rights(self, machine: RunningMachine, name: str) -> None:
         """With the machine's own credentials, all that is not its business is refused."""
+
+
+def sides(*names: str, full: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """Have a test run on these clouds; on those of `full` only in runs of everything."""
+    more = [pytest.param(name, marks=pytest.mark.full) for name in full]
+    return pytest.mark.parametrize("side", [*names, *more], indirect=True)
 
 
 def gone(instance: Any) -> bool:

@@ -37,6 +37,29 @@ def test_tasks_are_not_listed(shell: Shell) -> None:
     assert shell.ok("machine", "list") == ""
 
 
+def test_tasks_are_refused_and_their_own_command_is_named(shell: Shell) -> None:
+    own = shell.detached("sleep 60")
+    for verb in ("stop", "start", "delete", "ssh"):
+        said = shell("machine", verb, own)
+        assert said.returncode != 0
+        assert f"{own} is a task, not a machine" in said.stderr
+        assert f"Run `sojourn {verb} {own}`." in said.stderr
+    assert shell.state(own) == "running"
+
+
+def test_one_task_among_machines_and_nothing_is_done(shell: Shell) -> None:
+    lab = _created(shell, "--name", "lab")
+    task = shell.detached("sleep 60")
+    assert shell("machine", "stop", lab, task).returncode != 0
+    assert shell.state(lab) == "running"
+
+
+def test_a_shell_on_a_machine(shell: Shell) -> None:
+    own = _created(shell)
+    said = shell("machine", "ssh", "--no-tty", own, input="exit 3\n")
+    assert said.returncode == 3
+
+
 def test_what_it_costs_to_forget_one_is_said(shell: Shell) -> None:
     shell.ok("machine", "create", "--name", "a")
     said = shell("machine", "create", "--name", "b", "--timeout", "90m", "--idle-timeout", "0")

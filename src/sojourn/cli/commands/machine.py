@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from sojourn.cli.commands.ssh import ssh
-from sojourn.cli.commands.start import start
+from sojourn.cli.chosen import check_machine, chosen
+from sojourn.cli.commands.ssh import shell_on
 from sojourn.cli.each import to_each, with_state
-from sojourn.cli.session import Session, check_into, into_option, json_option, opened
+from sojourn.cli.session import (
+    Session,
+    check_into,
+    id_argument,
+    ids_argument,
+    into_option,
+    json_option,
+    opened,
+    tty_option,
+)
 from sojourn.cli.taskoptions import PATH, fields_from, machine_options
 from sojourn.core.durations import format_seconds
 
@@ -133,7 +142,43 @@ def stop(ctx: click.Context, ids: Sequence[str], as_json: bool) -> None:
     \b
     sojourn machine stop tpi-brave-amber-otter
     """
-    ctx.exit(to_each(ids, as_json, with_state(lambda handle: handle.stop())))
+    stopped = with_state(lambda handle: handle.stop())
+    ctx.exit(to_each(ids, as_json, stopped, lambda handle: check_machine(handle, "stop")))
+
+
+@machine.command()
+@ids_argument
+@json_option
+@click.pass_context
+def start(ctx: click.Context, ids: Sequence[str], as_json: bool) -> None:
+    """Resume stopped machines, with their workdirs.
+
+    Without IDS, uses the last machine created in this folder.
+
+    \b
+    sojourn machine start tpi-brave-amber-otter
+    """
+    started = with_state(lambda handle: handle.start())
+    ctx.exit(to_each(ids, as_json, started, lambda handle: check_machine(handle, "start")))
+
+
+@machine.command()
+@id_argument
+@tty_option
+@click.pass_context
+def ssh(ctx: click.Context, id: str | None, tty: bool | None) -> None:
+    """Open a login shell on a machine.
+
+    The shell starts in the machine's workdir. Exits with the shell's exit code; the machine keeps
+    running. Without ID, uses the last machine created in this folder.
+
+    \b
+    sojourn machine ssh
+    """
+    with opened(as_json=False) as session:
+        handle = chosen(session, id)
+        check_machine(handle, "ssh")
+        ctx.exit(shell_on(handle, 0, tty))
 
 
 @machine.command()
@@ -167,8 +212,4 @@ def delete(
         handle.delete(into=into, fetch=not no_pull, force=force)
         session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
 
-    ctx.exit(to_each(ids, as_json, delete_one))
-
-
-machine.add_command(ssh)
-machine.add_command(start)
+    ctx.exit(to_each(ids, as_json, delete_one, lambda handle: check_machine(handle, "delete")))

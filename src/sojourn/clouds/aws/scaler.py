@@ -17,7 +17,7 @@ from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.machine_settings import time_of
 from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.waiting import pause
-from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
 from sojourn.core.parallel import together
@@ -263,6 +263,21 @@ class AwsScaler(AwsResource):
             return key_pair(self._deployment.store(), self._deployment.id)
         except NotFound:
             return None
+
+    def console(self, ctx: Context, machine: str) -> str:
+        """The latest of it, where the machine's type can tell; else what AWS noted after its boot.
+        AWS keeps it for an hour after its end."""
+        for latest in ({"Latest": True}, {}):
+            try:
+                answer = self._deployment.call(
+                    self.title, "ec2", "get_console_output", InstanceId=machine, **latest
+                )
+                return str(answer.get("Output") or "")
+            except (AuthError, NotFound, Transient):
+                raise
+            except SojournError:
+                continue
+        return ""
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         if notice:

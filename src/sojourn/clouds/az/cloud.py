@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import profile, tags
 from sojourn.clouds.az.locations import Locations
-from sojourn.clouds.az.machines import Offers, user_of
+from sojourn.clouds.az.machines import Offers
 from sojourn.clouds.az.networks import check_network
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.options import check_options
@@ -47,8 +47,8 @@ class AzureCloud:
         shared_identity=True,
         interrupt=True,
         reach=True,
+        images=True,
         poll=2.0,
-        instead_of_images="Use a container image, docker://NAME, or an image of your own.",
     )
 
     def __init__(self, account: Account) -> None:
@@ -114,10 +114,12 @@ class AzureCloud:
         from sojourn.clouds.vm.reach import SshReach
 
         deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, user_of)
+        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
 
     def images(self) -> Images:
-        raise NotImplementedError("see Features.images")
+        from sojourn.clouds.az.images import AzureImages
+
+        return AzureImages(self, self._account, self._locations, self._offers)
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         yield from sorted(self._locations.tasks())

@@ -118,8 +118,9 @@ def _ours(status: int, code: str, told: str, what: str) -> SojournError:
 
 
 def _denied(message: str, told: str) -> AuthError:
-    action = _ACTION.search(told)
-    allow = f"Allow {action['action']}" if action else "Ask for the permission"
+    actions = [found["action"] for found in _ACTION.finditer(told)]
+    # Where there are two, the first one is allowed, and the last one is not.
+    allow = f"Allow {actions[-1]}" if actions else "Ask for the permission"
     return AuthError(message, hint=f"{allow}; see docs/azure.md for the full role.")
 
 

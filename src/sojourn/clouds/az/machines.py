@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
+from sojourn.clouds.az.image_groups import group_of, told_by
 from sojourn.clouds.az.machine_types import has_gpus, replacement, size
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import machine_image, naming_vm_image
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
+from sojourn.core.images import MADE, made_image
 
 if TYPE_CHECKING:
     from sojourn.clouds.az.account import Account
@@ -26,7 +28,6 @@ __all__ = [
     "Offers",
     "Size",
     "parse_image",
-    "user_of",
 ]
 
 
@@ -42,9 +43,12 @@ class ImageName:
     pythons: tuple[str, ...] = PYTHONS  # that it may have
     arm: str = ""  # the sku for Arm64, where we know it
     older: str = ""  # the one for machines of the first generation
+    made: str = ""  # the name of one that `sojourn image make` made, which says the rest itself
 
     @property
     def urn(self) -> str:
+        if self.made:
+            return f"{MADE}{self.made}"
         return f"{self.publisher}:{self.offer}:{self.sku}:{self.version}"
 
 
@@ -82,11 +86,16 @@ class Size:
 
 @dataclass(frozen=True)
 class Image:
-    """An image that exists. `plan`: what has to be said of one that somebody sells."""
+    """An image that exists. `plan`: what has to be said of one that somebody sells.
+
+    `id` and `size`: of one that was made, and how many GB its disk has at least.
+    """
 
     name: ImageName
     architecture: str
     plan: tuple[tuple[str, str], ...] = ()
+    id: str = ""
+    size: int = 0
 
     @property
     def pythons(self) -> tuple[str, ...]:
@@ -106,6 +115,8 @@ def parse_image(text: str) -> ImageName:
     """Read an image's name as users write it."""
     if text in _GENERIC:
         return _GENERIC[text]
+    if made := made_image(text):
+        return ImageName("", "", "", "", made=made)
     found = _FORM.fullmatch(text)
     if not found:
         raise InvalidInput(
@@ -119,11 +130,6 @@ def parse_image(text: str) -> ImageName:
     )
 
 
-def user_of(task: Task) -> str:
-    """Whom the image of a task lets in by SSH."""
-    return parse_image(_machine_image(task)).user
-
-
 def _machine_image(task: Task) -> str:
     return machine_image(task, gpus=has_gpus(size(task.machine)))
 
@@ -134,16 +140,34 @@ class Offers:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._known: dict[tuple[str, str, str], Offer] = {}
+        self._users: dict[tuple[str, str], str] = {}  # of images that were made
 
     def check(self, task: Task) -> list[str]:
         """Refuse what is not there, and what does not fit; returns notes."""
-        found = self.find(task).size
-        if task.spot >= 0 and not found.spot:
+        found = self.find(task)
+        size = found.size
+        if task.spot >= 0 and not size.spot:
             raise InvalidInput(
                 "spot",
-                f"{found.name} is not offered as a spot machine; use another machine, such as m",
+                f"{size.name} is not offered as a spot machine; use another machine, such as m",
             )
-        return note_on_disk(task, SMALLEST_DISK, _machine_image(task))
+        least = max(found.image.size, SMALLEST_DISK)
+        return note_on_disk(task, least, _machine_image(task))
+
+    def user_of(self, task: Task) -> str:
+        """Whom the image of a task lets in by SSH."""
+        wanted = parse_image(_machine_image(task))
+        if not wanted.made:
+            return wanted.user
+        key = (wanted.made, region(task.region))
+        if key not in self._users:  # for each command on a machine, it is asked
+            try:
+                group = self._account.call("image", "GET", group_of(self._account, *key).path)
+                told = told_by(group)
+            except NotFound:  # it may be deleted while machines still run
+                told = None
+            self._users[key] = (told.user if told else "") or _USER
+        return self._users[key]
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
@@ -162,7 +186,7 @@ class Offers:
             chosen = _fitting(wanted, offered)
             found = usual.result() if chosen is wanted else self._image(region, chosen)
         if found is None:
-            raise InvalidInput("image", f"image {chosen.urn} not found in {region}")
+            raise _no_such_image(chosen, region)
         _check_fit(image, *found, offered)
         self._check_terms(found[0])
         return Offer(region, offered, found[0])
@@ -194,6 +218,8 @@ class Offers:
 
     def _image(self, region: str, wanted: ImageName) -> tuple[Image, str] | None:
         """The image and its generation; None: there is none."""
+        if wanted.made:
+            return self._made(region, wanted)
         path = (
             f"providers/Microsoft.Compute/locations/{region}/publishers/{wanted.publisher}"
             f"/artifacttypes/vmimage/offers/{wanted.offer}/skus/{wanted.sku}/versions"
@@ -214,6 +240,26 @@ class Offers:
         image = Image(wanted, found.get("architecture", "x64"), plan)
         return image, found.get("hyperVGeneration", "V1")
 
+    def _made(self, region: str, wanted: ImageName) -> tuple[Image, str] | None:
+        """The same of one that was made, and finished."""
+        group = group_of(self._account, wanted.made, region)
+        try:
+            told = told_by(self._account.call("image", "GET", group.path))
+            if not told or not told.ready:
+                return None
+            found = self._account.call("image", "GET", group.image_path)
+        except NotFound:
+            return None
+        disk = found["properties"]["storageProfile"]["osDisk"]
+        image = Image(
+            name=replace(wanted, user=told.user or _USER),
+            architecture="x64",  # Azure has managed images for no other
+            plan=told.plan,
+            id=str(found["id"]),
+            size=int(disk.get("diskSizeGB") or 0),
+        )
+        return image, str(found["properties"].get("hyperVGeneration") or "V1")
+
     def _check_terms(self, image: Image) -> None:
         """What somebody sells needs the user's consent; nobody else can give it."""
         if not image.plan:
@@ -230,8 +276,8 @@ class Offers:
         if not terms["properties"].get("accepted"):
             raise InvalidInput(
                 "image",
-                f"the terms of {image.name.urn} are not accepted; run "
-                f"`az vm image terms accept --urn {image.name.urn}`",
+                f"the terms of {image.name.urn} are not accepted; run `az vm image terms accept "
+                f"{_terms_of(image)}`",
             )
 
 
@@ -256,6 +302,22 @@ def _check_fit(text: str, image: Image, generation: str, offered: Size) -> None:
             f"{text!r} is for machines of generation {_GENERATIONS.get(generation, generation)}, "
             f"which {offered.name} is not; choose another image or machine",
         )
+
+
+def _terms_of(image: Image) -> str:
+    """How Azure's command line names what has to be accepted."""
+    if not image.name.made:
+        return f"--urn {image.name.urn}"
+    plan = dict(image.plan)
+    publisher, product, name = (plan[key] for key in ("publisher", "product", "name"))
+    return f"--publisher {publisher} --offer {product} --plan {name}"
+
+
+def _no_such_image(wanted: ImageName, region: str) -> InvalidInput:
+    message = f"image {wanted.urn} not found in {region}"
+    if wanted.made:
+        message += f"; run `sojourn image make {wanted.made} --cloud az --script FILE` to make it"
+    return InvalidInput("image", message)
 
 
 def _covers(restriction: Any, region: str) -> bool:

@@ -278,6 +278,17 @@ class AzureScaler(AzureResource):
         except NotFound:
             return None
 
+    def console(self, ctx: Context, machine: str) -> str:
+        """Azure tells where it is, to be read without any rights."""
+        account = self._deployment.account
+        for each in self._machines():
+            if each["properties"]["vmId"] == machine:
+                path = f"{self.path}/virtualMachines/{each['instanceId']}"
+                told = self._call("POST", f"{path}/retrieveBootDiagnosticsData")
+                where = str((told or {}).get("serialConsoleLogBlobUri") or "")
+                return account.read_end(self.title, where) if where else ""
+        return ""
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         """Azure announces it to the machine unless it is forced; then another one comes."""
         for each in self._machines():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import listing
 from sojourn.clouds.az.account import version_of
-from sojourn.clouds.az.machines import SMALLEST_DISK, user_of
+from sojourn.clouds.az.machines import SMALLEST_DISK
 from sojourn.clouds.az.profile import identities
 from sojourn.clouds.az.resources import Identity, Network
 from sojourn.clouds.az.store_address import for_machines, https_url
@@ -21,6 +21,7 @@ from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sojourn.clouds.az.deployment import Deployment
+    from sojourn.clouds.az.machines import Image
 
 __all__ = ["SET", "SETTING", "content", "tags_path"]
 
@@ -65,6 +66,7 @@ def _machine(deployment: Deployment, identity: str) -> dict[str, Any]:
         "osProfile": _system(deployment, identity),
         "storageProfile": _disk(deployment),
         "networkProfile": {"networkInterfaceConfigurations": [_card(deployment)]},
+        "diagnosticsProfile": {"bootDiagnostics": {"enabled": True}},  # the console, kept by Azure
         "scheduledEventsProfile": {
             "terminateNotificationProfile": {"enable": True, "notBeforeTimeout": _NOTICE}
         },
@@ -96,7 +98,8 @@ def _system(deployment: Deployment, identity: str) -> dict[str, Any]:
 
 
 def _disk(deployment: Deployment) -> dict[str, Any]:
-    image, size = deployment.offer.image.name, disk_size(deployment.wanted, SMALLEST_DISK)
+    image = deployment.offer.image
+    size = disk_size(deployment.wanted, max(image.size, SMALLEST_DISK))
     kind = "Premium_LRS" if deployment.offer.size.premium else "StandardSSD_LRS"
     disk: dict[str, Any] = {
         "createOption": "FromImage",
@@ -105,13 +108,19 @@ def _disk(deployment: Deployment) -> dict[str, Any]:
     }
     if size > 0:
         disk["diskSizeGB"] = size
-    reference = {
-        "publisher": image.publisher,
-        "offer": image.offer,
-        "sku": image.sku,
-        "version": image.version,
+    return {"imageReference": _reference(image), "osDisk": disk}
+
+
+def _reference(image: Image) -> dict[str, str]:
+    if image.id:
+        return {"id": image.id}
+    name = image.name
+    return {
+        "publisher": name.publisher,
+        "offer": name.offer,
+        "sku": name.sku,
+        "version": name.version,
     }
-    return {"imageReference": reference, "osDisk": disk}
 
 
 def _card(deployment: Deployment) -> dict[str, Any]:
@@ -139,7 +148,7 @@ def _first_script(deployment: Deployment, identity: str) -> str:
             deployment.name,
             for_machines(location, identity),
             wanted,
-            user=user_of(wanted),
+            user=deployment.offer.image.name.user,
             marks=listing.can_mark(wanted),
             page="docs/azure.md",
             notice=_SPOT_NOTICE if wanted.spot >= 0 else 0.0,

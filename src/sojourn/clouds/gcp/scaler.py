@@ -170,6 +170,14 @@ class GoogleScaler(TaskResource[Deployment]):
         except NotFound:
             return None
 
+    def console(self, ctx: Context, machine: str) -> str:
+        for item in self._instances():
+            if str(item["id"]) == machine:
+                zone = self._deployment.location.zone
+                path = f"zones/{zone}/instances/{item['name']}/serialPort"
+                return str(self._call("GET", path, port=1).get("contents", ""))
+        return ""
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         """With notice, the group recreates it; without, its power is cut before it is deleted."""
         for item in self._instances():

@@ -192,6 +192,9 @@ class KubernetesScaler:
     def keys(self, ctx: Context) -> KeyPair | None:
         return None
 
+    def console(self, ctx: Context, machine: str) -> str:
+        return ""  # it has none
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         self._api.get("Pod", machine)
         if not notice:

@@ -148,6 +148,9 @@ class LocalScaler:
     def keys(self, ctx: Context) -> KeyPair | None:
         return None  # nobody logs in
 
+    def console(self, ctx: Context, machine: str) -> str:
+        return ""  # it has none
+
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.agent(machine), signal.SIGTERM if notice else signal.SIGKILL)

@@ -27,6 +27,9 @@ class Cleaner:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
+    def check(self, ctx: Context, task: Task) -> None:
+        """Of most clouds, all machines will do."""
+
     def clean(self, ctx: Context, id: TaskId, machine: str) -> None:
         keys = keys_of(self._cloud.scaler(id).keys(ctx), self._cloud.data(id).load(ctx))
         _clean(ctx, self._cloud.reach(id, machine), keys)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
 
-__all__ = ["Answer", "Refused", "Rest", "Unreachable", "may_pass", "trusted"]
+__all__ = ["Answer", "Refused", "Rest", "Unreachable", "may_pass", "read_end", "trusted"]
 
 _CONNECT_WITHIN = 10.0  # seconds
 _ANSWER_WITHIN = 60.0
@@ -126,6 +126,21 @@ class Rest:
                 continue
             return _checked(answer, content)
         raise AssertionError("the last try returns or raises")
+
+
+def read_end(url: str, size: int) -> bytes:
+    """The last bytes of what is there, without a token. Raises Refused or Unreachable."""
+    patience = httpx.Timeout(_CONNECT_WITHIN)
+    end = b""
+    try:
+        with httpx.stream("GET", url, timeout=patience, verify=trusted()) as answer:
+            if answer.is_error:
+                raise Refused(answer.status_code, answer.headers, "access denied", None)
+            for piece in answer.iter_bytes():
+                end = (end + piece)[-size:]
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        raise Unreachable(str(error) or type(error).__name__) from error
+    return end
 
 
 def _json(answer: httpx.Response) -> Any:

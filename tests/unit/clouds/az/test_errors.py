@@ -44,7 +44,14 @@ def _raised(status: int, code: str, message: str = "") -> SojournError:
             AuthError,
             "Allow A/b/read;",
         ),
-        (403, "LinkedAuthorizationFailed", "action(s) 'A/join/action' on", AuthError, "A/join/act"),
+        (
+            403,
+            "LinkedAuthorizationFailed",
+            "has permission to perform action 'A/write' on scope 'x'; however, it does not have "
+            "permission to perform action(s) 'A/join/action' on the linked scope(s) 'y'",
+            AuthError,
+            "Allow A/join/action;",
+        ),
         (409, "OperationNotAllowed", _QUOTA, QuotaError, "'LowPriorityCores' of 3 is too small"),
         (409, "SkuNotAvailable", "x", CapacityError, "another machine or region"),
         (409, "AllocationFailed", "x", CapacityError, "Try again later"),

@@ -50,6 +50,7 @@ def test_an_arm_machine_gets_the_image_for_it(laptop: SimAzure) -> None:
         ({"image": "u@a:b:c:latest"}, "image: image a:b:c:latest not found in westus2"),
         ({"image": "u@Canonical:ubuntu-24_04-lts:server:1.2.3"}, "not found in westus2"),
         ({"image": "u@Canonical:ubuntu-24_04-lts:server-arm64:latest"}, "is for Arm64, but"),
+        ({"image": "sojourn:tools"}, "sojourn:tools not found in westus2; run `sojourn image make"),
         ({"image": PLAN}, "the terms of nvidia:.* are not accepted; run `az vm image terms accept"),
         ({"disk_size": 5000}, "disk_size: must be at most 4095"),
         ({"mounts": {"/x": "y"}}, "mounts: not supported by Azure"),

@@ -138,3 +138,29 @@ def test_tags() -> None:
 def test_tags_that_azure_would_refuse(given: dict[str, str], told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         tags.check(Task("#!/bin/sh", tags=given))
+
+
+def test_images_tell_what_they_are_by_tags() -> None:
+    storage = Storage(container="box", container_opts={"account": "anaccount"})
+    task = Task("#!/bin/sh", image="u@a:b:c:latest", storage=storage, tags={"mine": "yes"})
+    plan = {"publisher": "a", "product": "b", "name": "c"}
+    made = tags.image_tags(ID, task, "tools", "u", plan, "2026-01-31T00:00:00Z")
+    assert made.pop("sojourn:version")
+    assert made == {
+        "mine": "yes",
+        "sojourn:id": str(ID),
+        "sojourn:image": "tools",
+        "sojourn:created": "2026-01-31T00:00:00Z",
+        "sojourn:base": "u@a:b:c:latest",
+        "sojourn:user": "u",
+        "sojourn:plan": "a:b:c",
+    }
+    assert dict(tags.parse_plan(made["sojourn:plan"])) == plan
+    assert tags.parse_plan("") == tags.parse_plan("somebody's own") == ()
+
+
+def test_an_image_can_have_all_tags_of_its_task() -> None:
+    """Azure takes 50."""
+    task = Task("#!/bin/sh", tags={f"tag{number}": "x" for number in range(tags.MOST)})
+    made = tags.image_tags(ID, task, "x", "u", {"publisher": "a", "product": "b", "name": "c"}, "")
+    assert len({**made, tags.READY: "yes"}) == 50

@@ -38,6 +38,10 @@ def test_the_sweep_removes_all_of_it(laptop: SimAzure, kit: RealAzureKit) -> Non
     sweeps.all_of_it_is_removed(laptop, kit)
 
 
+def test_images_are_removed(laptop: SimAzure, kit: RealAzureKit) -> None:
+    sweeps.an_image_is_removed(laptop, kit, "resource group sojourn-image-tools-")
+
+
 def test_what_has_no_mark_or_another_stays(
     laptop: SimAzure, kit: RealAzureKit, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

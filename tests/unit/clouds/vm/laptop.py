@@ -38,12 +38,14 @@ class Laptop:
     """Every verb, each as a command of its own: nothing is remembered but the login.
 
     Of a cloud are `name`, `cloud`, `sdk`, what is loaded to log in, and `parts`: the kinds of what
-    a task with a machine has, as the inventory of the account calls them.
+    a task with a machine has, as the inventory of the account calls them. So does `of_image`, by
+    how its lines begin.
     """
 
     name = ""
     sdk = ""
     parts: frozenset[str] = frozenset()
+    of_image: tuple[str, ...] = ("image ", "snapshot ")  # all that there is of an image
 
     def __init__(self, sim: Any) -> None:
         self.sim = sim

@@ -14,7 +14,6 @@ import pytest
 from sojourn.core.errors import Conflict, NotFound, SojournError
 from tests.unit.clouds.vm.laptop import IMAGE, Laptop
 
-_OF_IMAGES = ("image ", "snapshot ")  # in an inventory
 KINDS: dict[str, dict[str, Any]] = {
     "refused": {"code": "AccessDenied", "status": 403},
     "done and refused": {"code": "AccessDenied", "status": 403, "after": True},
@@ -112,7 +111,7 @@ def _finish_image(laptop: Laptop, what: str) -> None:
     with suppress(Conflict):  # it was finished
         laptop.make_image()
     assert laptop.images() == [(IMAGE, True)], what
-    left = [line for line in laptop.sim.inventory() if not line.startswith(_OF_IMAGES)]
+    left = [line for line in laptop.sim.inventory() if not line.startswith(laptop.of_image)]
     assert left == [], what
 
 

@@ -56,12 +56,12 @@ def all_of_it_is_removed(sim: Any, kit: RealKit) -> None:
     assert sim.inventory() == []
 
 
-def an_image_is_removed(sim: Any, kit: RealKit) -> None:
+def an_image_is_removed(sim: Any, kit: RealKit, title: str = "image ") -> None:
     handle = _with_machine(sim, kit, "a")
     [machine] = handle.machines()
     images = clouds.load(kit.cloud).images()
     images.take(Context(), handle._id, handle.task(), machine.id, "tools")
-    assert any(each.startswith("image ") for each in kit.leaks())
+    assert any(each.startswith(title) for each in kit.leaks())
     kit.close()
     assert sim.inventory() == []
 

@@ -30,6 +30,7 @@ def test_what_is_of_the_task_goes_and_all_else_stays(tmp_path: Path) -> None:
         *("etc/systemd/system/timers.target.wants/sojourn-end.timer", "var/lib/cloud/instance/id"),
         *("etc/ssh/ssh_host_rsa_key", "etc/ssh/ssh_host_rsa_key.pub", "var/log/journal/1/a"),
         *("root/.bash_history", "home/me/.python_history", "tmp/.hidden", "tmp/a/b", "var/tmp/c"),
+        *("var/lib/waagent/ovf-env.xml", "var/lib/waagent/provisioned"),
         *kept,
     ):
         put(tmp_path, path)

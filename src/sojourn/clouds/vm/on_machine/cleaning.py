@@ -22,6 +22,8 @@ __all__ = ["forget", "without"]
 
 _AGENT = "sojourn.service"
 _UNITS = (_AGENT, "sojourn-end.timer")
+# What clouds have on machines, and would write down again who this one is
+_OF_CLOUDS = ("walinuxagent.service", "waagent.service")
 _MASKED = ("apt-daily.timer", "apt-daily-upgrade.timer")  # by `boot`
 # In /run, which no image has. It has to be there before the agent is killed.
 _STAYS_DEAD = Path("/run/systemd/system/sojourn.service.d/image.conf")
@@ -36,6 +38,7 @@ _GONE = (
     "var/lib/dbus/machine-id",
     "var/lib/dhcp/*",
     "var/lib/systemd/random-seed",
+    "var/lib/waagent/*",
     "var/lib/systemd/credential.secret",
     "var/log/journal/*",
     "root/.*_history",
@@ -55,6 +58,8 @@ def main() -> int:
     """Clean this machine; when it returns 0, its disk can be made an image."""
     _end_agent()
     _run("systemctl", "unmask", *_MASKED)
+    for unit in _OF_CLOUDS:
+        _run("systemctl", "stop", unit)
     if shutil.which("cloud-init"):
         _run("cloud-init", "clean", "--logs")
     forget(Path("/"), sys.argv[1:], socket.gethostname())

@@ -16,6 +16,7 @@ from sojourn.engine import observe, results
 from tests.simcloud.aws import rights
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User
+from tests.support.waiting import until
 from tests.unit.clouds.aws.faults.laptop import ID, Laptop
 
 PAGE = Path(__file__).parents[5] / "docs" / "aws.md"
@@ -26,6 +27,8 @@ OPTIONAL = {"iam:ListRoles", "autoscaling:CreateOrUpdateTags"}
 
 # Without it, what is in buckets of the user is not listed; all else needs it.
 _LESS = ("list", "ec2:DescribeSecurityGroups")
+
+_ALL = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
 
 def documented() -> dict[str, Any]:
@@ -112,6 +115,37 @@ def limited(
     laptop.workdir = str(tmp_path / "workdir")
     yield LimitedUser(sim, laptop, administrator)
     administrator.close()
+
+
+def test_consoles_need_one_action_more(limited: LimitedUser) -> None:
+    more = "ec2:GetConsoleOutput"
+    assert f"`{more}` is optional" in PAGE.read_text()
+    limited.laptop.create()
+    until(limited.laptop.machines)
+    [machine] = limited.laptop.machines()
+    scaler = limited.laptop.cloud.scaler(ID)
+    with pytest.raises(AuthError, match=more):
+        scaler.console(limited.laptop.ctx, machine.id)
+    policy = documented()
+    policy["Statement"].append({"Effect": "Allow", "Action": more, "Resource": "*"})
+    limited.allow(policy)
+    assert scaler.console(limited.laptop.ctx, machine.id) == ""  # it only says that it runs
+    limited.laptop.delete()
+
+
+@pytest.mark.parametrize(("machine", "calls"), [("m", 1), ("t2.micro", 2)])
+def test_a_console_of_which_only_the_beginning_is_told(
+    limited: LimitedUser, machine: str, calls: int
+) -> None:
+    """Older types cannot tell the latest of it."""
+    limited.allow({"Version": "2012-10-17", "Statement": [_ALL]})
+    laptop = limited.laptop
+    laptop.create(machine=machine)
+    until(laptop.machines)
+    [found] = laptop.machines()
+    made = laptop.calls_of(lambda: laptop.cloud.scaler(ID).console(laptop.ctx, found.id))
+    assert made.count("ec2:GetConsoleOutput") == calls
+    laptop.delete()
 
 
 @pytest.mark.slow

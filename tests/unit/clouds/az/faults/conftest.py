@@ -22,7 +22,7 @@ def sim() -> Iterator[SimAzure]:
     with SimAzure() as sim:
         sim.timing.deletion = sim.timing.shutdown = 0.0  # nobody is there to store anything
         sim.timing.storage = sim.timing.network = sim.timing.scale_set = 0.0
-        sim.timing.group_gone = 0.0
+        sim.timing.group_gone = sim.timing.image = 0.0
         yield sim
 
 

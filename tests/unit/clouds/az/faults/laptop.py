@@ -23,6 +23,10 @@ class Laptop(laptop.Laptop):
             *("virtualMachineScaleSets", "autoscaleSettings"),
         )
     )
+    of_image = (
+        "resourceGroups /resourceGroups/sojourn-image-tools-westus2",
+        "images /resourceGroups/sojourn-image-tools-westus2/",
+    )
     sim: SimAzure
 
     def __init__(self, sim: SimAzure) -> None:

@@ -19,6 +19,7 @@ from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az.conditions import Asked
 from tests.simcloud.az_user import User
 from tests.unit.clouds.az.faults.laptop import ID, Laptop
+from tests.unit.clouds.vm.laptop import IMAGE
 
 PAGE = Path(__file__).parents[5] / "docs" / "azure.md"
 # Without these, all verbs work, and tell less.
@@ -35,14 +36,20 @@ REAL_SUBSCRIPTIONS_ONLY = {
     "microsoft.network/virtualnetworks/delete",
     "microsoft.storage/storageaccounts/delete",
 }
+OF_IMAGES_ON_REAL_SUBSCRIPTIONS_ONLY = {
+    "microsoft.compute/images/delete",
+    "microsoft.compute/snapshots/begingetaccess/action",
+}
+
+
+def blocks() -> list[dict[str, Any]]:
+    """The role, and what has to be added to it for images."""
+    section = PAGE.read_text().split("## Permissions", 1)[1]
+    return [json.loads(text) for text in re.findall(r"```json\n(.*?)```", section, re.DOTALL)]
 
 
 def documented() -> dict[str, Any]:
-    section = PAGE.read_text().split("## Permissions", 1)[1]
-    block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
-    assert block
-    found: dict[str, Any] = json.loads(block[1])
-    return found
+    return blocks()[0]
 
 
 def role_of(definition: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +212,64 @@ def test_a_container_of_the_user_needs_a_few_more(limited: LimitedUser) -> None:
     administrator.close()
 
 
-def test_the_role_is_sorted() -> None:
+@pytest.mark.slow
+def test_images_need_what_is_documented_and_nothing_else(limited: LimitedUser) -> None:
+    definition, more = blocks()
+    definition["Actions"] += more["Actions"]
+    laptop = limited.laptop
+
+    def work() -> None:
+        laptop.make_image()
+        try:
+            laptop.create(image=f"sojourn:{IMAGE}")
+            laptop.delete()
+        finally:
+            laptop.delete_image()
+
+    limited.allow(definition)
+    work()
+    assert limited.sim.inventory() == []
+    for action in more["Actions"]:
+        limited.allow(without(definition, action))
+        if action.lower() in OF_IMAGES_ON_REAL_SUBSCRIPTIONS_ONLY:
+            work()
+        else:
+            with pytest.raises(AuthError, match=f"Allow {action}"):
+                work()
+        assert limited.sim.inventory() == []
+
+
+def test_an_image_of_somebody_else_needs_one_action_more(limited: LimitedUser) -> None:
     definition = documented()
-    for kind in ("Actions", "DataActions"):
-        assert definition[kind] == sorted(definition[kind])
+    definition["Actions"] += ["Microsoft.Compute/images/read"]
+    administrator = Laptop(limited.sim)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in limited.sim.environment().items():
+            patch.setenv(name, value)
+        administrator.make_image()
+    limited.allow(definition)
+    limited.laptop.create(image=f"sojourn:{IMAGE}")
+    limited.laptop.delete()
+    assert limited.laptop.images() == [(IMAGE, True)]
+    administrator.delete_image()
+
+
+def test_consoles_need_one_action_more(limited: LimitedUser) -> None:
+    action = re.search("`([^`]+/retrieveBootDiagnosticsData/action)` is optional", PAGE.read_text())
+    assert action
+    limited.laptop.create()
+    [machine] = limited.laptop.machines()
+    scaler = limited.laptop.cloud.scaler(ID)
+    with pytest.raises(AuthError, match=r"(?i)Allow .*retrieveBootDiagnosticsData/action"):
+        scaler.console(limited.laptop.ctx, machine.id)
+    definition = documented()
+    definition["Actions"] += [action[1]]
+    limited.allow(definition)
+    assert scaler.console(limited.laptop.ctx, machine.id) == ""  # it only says that it runs
+    limited.laptop.delete()
+
+
+def test_the_role_is_sorted() -> None:
+    definition, more = blocks()
+    for kind in (definition["Actions"], definition["DataActions"], more["Actions"]):
+        assert kind == sorted(kind)

@@ -9,8 +9,9 @@ import pytest
 from sojourn.clouds.gcp.checkup import NEEDED
 from sojourn.core.errors import AuthError, Conflict
 from tests.simcloud.gcp_user import User
-from tests.unit.clouds.gcp.faults.laptop import Laptop
-from tests.unit.clouds.gcp.faults.limited import Limited, documented
+from tests.support.waiting import until
+from tests.unit.clouds.gcp.faults.laptop import ID, Laptop
+from tests.unit.clouds.gcp.faults.limited import PAGE, Limited, documented
 
 # A creation only asks whether objects are there, and is told no reason.
 _ELSEWHERE = {"storage.objects.get": "status"}
@@ -61,6 +62,20 @@ def test_without_any_one_permission_a_verb_fails_and_names_it(limited: Limited) 
         else:
             unnoticed.append(f"{verb} works without {permission}")
     assert not unnoticed, "\n".join(unnoticed)
+
+
+def test_consoles_need_one_permission_more(limited: Limited) -> None:
+    more = "compute.instances.getSerialPortOutput"
+    assert f"`{more}` is optional" in PAGE.read_text()
+    limited.laptop.create()
+    until(limited.laptop.machines)
+    [machine] = limited.laptop.machines()
+    scaler = limited.laptop.cloud.scaler(ID)
+    with pytest.raises(AuthError, match=more):
+        scaler.console(limited.laptop.ctx, machine.id)
+    limited.allow({*NEEDED, more})
+    assert scaler.console(limited.laptop.ctx, machine.id) == ""  # it only says that it runs
+    limited.laptop.delete()
 
 
 @pytest.mark.parametrize("container", ["", "users-own"])
