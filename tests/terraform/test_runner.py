@@ -12,7 +12,6 @@ import pytest
 from tests.simforge.github import SimGitHub
 from tests.simforge.server import SimForge, served
 from tests.simforge.work import Job
-from tests.support.processes import marked
 from tests.support.waiting import until
 from tests.terraform.hcl import quoted
 from tests.terraform.moments import ctrl_c, kill
@@ -85,30 +84,30 @@ def test_the_token_is_told_to_nobody(project: Project, forge: SimForge) -> None:
     project.run("plan", "-no-color", "-out=plan")
     shown = project.run("show", "-json", "plan").out
     apply = project.start("apply", "-no-color", "plan")
-    arguments = set()
+    processes = set()
     while apply.poll() is None:
-        arguments |= {_text(Path(f"/proc/{pid}/cmdline")) for pid in _processes(project)}
+        processes |= {_of(pid, "cmdline") for pid in project.processes()}
     ended = project.finish(apply)
     assert ended.code == 0, ended.said
-    arguments |= {_text(Path(f"/proc/{pid}/cmdline")) for pid in _processes(project)}
+    assert any("sojourn.agent" in text for text in processes), processes
+    processes |= {_of(pid, "environ") for pid in project.processes()}  # of the machine
     files = [path for path in project.folder.iterdir() if path.is_file()]
     assert project.folder / "plan" in files
     assert project.folder / "terraform.tfstate" in files
-    told = [shown, ended.said, log.read_text(), *arguments, *map(_text, files)]
-    assert len(arguments) > 3
+    told = [shown, ended.said, *processes, *(_text(path) for path in (log, *files))]
     assert not any(forge.token in text for text in told)
     project.destroy()
 
 
-def _processes(project: Project) -> list[int]:
-    return marked(project.environment["TEST_MARK"])
+def _of(process: int, name: str) -> str:
+    try:
+        return _text(Path(f"/proc/{process}/{name}"))
+    except OSError:
+        return ""
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
+    return path.read_bytes().decode(errors="replace")
 
 
 def test_a_token_that_is_given(project: Project, forge: SimForge) -> None:
@@ -173,13 +172,17 @@ def test_import(project: Project, forge: SimForge) -> None:
     project.apply()
     project.plan(code=0)
     assert project.tasks() == [own]
+    project.sojourn("delete", own, "--no-pull")  # which the forge does not know
+    assert len(forge.work.runners) == 1
     project.destroy()
 
 
 def test_control_c_leaves_neither_machine_nor_runner(project: Project, forge: SimForge) -> None:
-    _write(project, forge, f"startup_script = {quoted('#!/bin/sh' + chr(10) + 'sleep 600')}")
+    script = quoted("#!/bin/sh\nsleep 600\n")
+    _write(project, forge, f"startup_script = {script}\nsingle = true")
     apply = project.start("apply", "-no-color", "-auto-approve")
     until(lambda: project.stored("store/ranks/*"), 60)
+    assert len(forge.work.runners) == 1
     ctrl_c(apply)
     ended = project.finish(apply)
     assert ended.code == 1

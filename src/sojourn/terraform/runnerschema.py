@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn import forges
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.runner import Runner
 from sojourn.core.task import Storage, Task
-from sojourn.taskfiles.changes import changed
 from sojourn.terraform.machinearguments import (
     EMPTY,
     KEY,
@@ -88,7 +88,7 @@ def _of_runners(own: bool) -> tuple[Attribute, ...]:
             "token",
             STRING,
             "Token that can register runners; default: `CML_TOKEN`, `REPO_TOKEN` or the forge's "
-            "own variable. Terraform keeps it in its state; use a variable instead.",
+            "own variable, which is better: Terraform stores the argument in its state.",
             sensitive=True,
             replace=False,
             readable=False,
@@ -122,7 +122,8 @@ def _drivers() -> str:
 
 def misnamed_arguments() -> tuple[Attribute, ...]:
     """The same for configurations that name the wrong resource."""
-    return _of_runners(own=False)
+    own = _of_runners(own=False)
+    return tuple(replace(each, description="As in `iterative_cml_runner`.") for each in own)
 
 
 RUNNER = Schema(
@@ -188,6 +189,8 @@ def described(values: Object) -> Task:
     Raises InvalidInput, which names arguments as this resource does. What is not known yet is taken
     for something valid.
     """
+    from sojourn.taskfiles.changes import changed  # as above
+
     with naming_arguments(*_problems(values), *problems_in(values)):
         runner = Runner(
             known(values["driver"], ""),
