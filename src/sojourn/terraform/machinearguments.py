@@ -13,7 +13,7 @@ from sojourn.terraform.plugin.values import Object, Unknown
 from sojourn.terraform.sshkeys import public_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = [
     "EMPTY",
@@ -152,13 +152,19 @@ _FIELDS = {
 @contextmanager
 def naming_arguments(*more: Problem) -> Iterator[None]:
     """Let problems out by the names that arguments have here, after those found before."""
-    problems = list(more)
     try:
         yield
     except InvalidInput as error:
-        problems += [Problem(_FIELDS.get(p.path, p.path), p.message) for p in error.problems]
-    if problems:
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+        own = [Problem(_FIELDS.get(p.path, p.path), p.message) for p in error.problems]
+        raise _refusal([*more, *own], error.hint) from error
+    if more:
+        raise _refusal(more)
+
+
+def _refusal(problems: Sequence[Problem], hint: str = "") -> InvalidInput:
+    refused = InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+    refused.hint = hint
+    return refused
 
 
 def problems_in(values: Object) -> list[Problem]:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
-    from sojourn.runners import Launched
+    from sojourn.runners import Launched, Settings
+    from sojourn.runners.target import Target
+    from sojourn.taskfiles.changes import Fields
     from sojourn.terraform.plugin.resource import Call
     from sojourn.terraform.plugin.schema import Schema
 
@@ -70,10 +72,9 @@ class RunnerResource:
         from sojourn import runners
 
         try:
-            token = token_of(planned, call.config)
-            _find_target(planned, token)
+            target = _find_target(planned, token_of(planned, call.config))
+            settings = settings_of(planned, target)
             with naming_arguments():
-                settings = settings_of(planned, token)
                 runners.check(settings, launch_fields(planned), ctx=context(call))
         except (SojournError, OSError) as error:
             yield from diagnostics(error)
@@ -81,15 +82,15 @@ class RunnerResource:
     def create(self, call: Call, planned: Object) -> Object:
         ctx = context(call)
         with failing():
-            token = token_of(planned, call.config)
-            _find_target(planned, token)
+            target = _find_target(planned, token_of(planned, call.config))
+            settings = settings_of(planned, target)
             task = described(planned)
             with pending.creation(ctx, task, name_of(planned)) as (own, resumed):
                 call.log = call.log.having(id=str(own))
                 state = unseen(self.schema, planned, str(own))
 
                 def make(task: Task, *, id: TaskId, ctx: Context) -> Launched:
-                    return _made(planned, token, id, ctx)
+                    return _made(settings, launch_fields(planned), id, ctx)
 
                 made = created(ctx, task, own, state, resumed, make)
                 return looked_at(call, made, state, lambda handle: observed(handle, state))
@@ -151,8 +152,8 @@ class RunnerResource:
         return upgraded(self.schema, state)
 
 
-def _find_target(planned: Object, token: str) -> None:
-    """Fill in whose runner it will be, if that was left to us."""
+def _find_target(planned: Object, token: str) -> Target:
+    """Whose runner it will be, which is filled in if it was left to us."""
     from sojourn.runners.target import find_target
 
     given = {
@@ -163,14 +164,14 @@ def _find_target(planned: Object, token: str) -> None:
     for name in given:
         if isinstance(planned[name], Unknown):
             planned[name] = getattr(target, name)
+    return target
 
 
-def _made(planned: Object, token: str, id: TaskId, ctx: Context) -> Launched:
+def _made(settings: Settings, fields: Fields, id: TaskId, ctx: Context) -> Launched:
     from sojourn import runners
 
     with naming_arguments():
-        settings = settings_of(planned, token)
-        made = runners.make(settings, launch_fields(planned), id=id, ctx=ctx)
+        made = runners.make(settings, fields, id=id, ctx=ctx)
     return cast("Launched", made)  # none is used again
 
 

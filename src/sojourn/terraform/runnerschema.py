@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sojourn.runners import Settings
+    from sojourn.runners.target import Target
     from sojourn.taskfiles.changes import Fields
     from sojourn.terraform.plugin.values import Object
 
@@ -213,16 +214,17 @@ def launch_fields(values: Object) -> Fields:
     return fields  # type: ignore[return-value]
 
 
-def settings_of(values: Object, token: str) -> Settings:
-    """The rest."""
+def settings_of(values: Object, target: Target) -> Settings:
+    """The rest. `target`: whose runner it is, as given or found."""
     from sojourn.runners import Settings  # as above
 
-    volumes = known(values["docker_volumes"], None)
-    more: dict[str, Any] = {"docker_volumes": tuple(volumes)} if volumes else {}
+    with naming_arguments(*_volume_problems(values, target.driver)):
+        volumes = known(values["docker_volumes"], None)
+        more: dict[str, Any] = {"docker_volumes": tuple(volumes)} if volumes else {}
     return Settings(
-        known(values["driver"], ""),
-        known(values["repo"], ""),
-        token,
+        target.driver,
+        target.repo,
+        target.token,
         name_of(values),
         _split(values["labels"]),
         _idle(values),
@@ -274,7 +276,10 @@ def _problems(values: Object) -> Iterator[Problem]:
     seconds = known(values["idle_timeout"], 0)
     if seconds != int(seconds):
         yield Problem("idle_timeout", f"must be a whole number of seconds, got {seconds}")
-    driver = known(values["driver"], _VOLUMES_OF)
+    yield from _volume_problems(values, known(values["driver"], _VOLUMES_OF))
+
+
+def _volume_problems(values: Object, driver: str) -> Iterator[Problem]:
     if known(values["docker_volumes"], None) and driver != _VOLUMES_OF:
         yield Problem("docker_volumes", f"has no effect with driver = {driver!r}")
 

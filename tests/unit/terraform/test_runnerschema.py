@@ -10,6 +10,7 @@ import pytest
 
 from sojourn.core.errors import Conflict, InvalidInput
 from sojourn.core.runner import Runner
+from sojourn.runners.target import Target
 from sojourn.terraform.machinearguments import notes_on
 from sojourn.terraform.machineschema import MACHINE
 from sojourn.terraform.plugin.plan import plan
@@ -37,7 +38,7 @@ def _values(schema: Schema = RUNNER, **given: Any) -> Object:
 
 @pytest.mark.parametrize("schema", [RUNNER, MACHINE])
 def test_what_is_not_given_has_its_default(schema: Schema) -> None:
-    settings = settings_of(_values(schema), "secret")
+    settings = settings_of(_values(schema), Target("github", _REPO, "secret"))
     assert (settings.driver, settings.repo, settings.name) == ("github", _REPO, "")
     assert (settings.labels, settings.idle_timeout, settings.single) == (("cml",), 300, None)
     assert (settings.startup_script, settings.token_on_machine) == ("", None)
@@ -57,7 +58,7 @@ def test_what_is_given() -> None:
         instance_gpu="tesla",
         token_on_machine=True,
     )
-    settings = settings_of(given, "")
+    settings = settings_of(given, Target("github", _REPO))
     assert (settings.name, settings.labels, settings.single) == ("builder", ("a", "b"), False)
     assert (settings.idle_timeout, settings.token_on_machine) == (0, True)
     fields = launch_fields(given)
@@ -123,6 +124,13 @@ def test_what_is_another_runner(before: Object, after: Object, replaced: Any) ->
     config = whole({"repo": _REPO, "driver": "github", **after}, RUNNER.block)
     assert config
     assert plan(RUNNER.block, prior, {**prior, **after}, config).replace == replaced
+
+
+def test_volumes_are_refused_when_the_driver_is_found() -> None:
+    given = _values(MACHINE, driver=None, docker_volumes=["/cache"])
+    described(given)
+    with pytest.raises(InvalidInput, match="docker_volumes: has no effect with driver = 'github'"):
+        settings_of(given, Target("github", _REPO))
 
 
 def test_a_token_that_is_kept_nowhere_counts() -> None:
