@@ -133,9 +133,16 @@ def test_a_token_that_is_given(project: Project, forge: SimForge) -> None:
 
 
 def test_one_that_ended_is_noticed_and_leaves_nothing(project: Project, forge: SimForge) -> None:
-    """Though it has no token to unregister itself."""
-    _write(project, forge, "idle_timeout = 1\ntoken_on_machine = false")
+    """Though it has no token to unregister itself. Its repository is that of the CI."""
+    project.environment |= {"GITHUB_SERVER_URL": forge.url, "GITHUB_REPOSITORY": "acme/widgets"}
+    project.write(
+        'resource "iterative_cml_runner" "machine" {\n cloud = "local"\n'
+        " idle_timeout = 1\n token_on_machine = false\n}\n"
+    )
+    project.init()
     project.apply()
+    now = project.task(_ADDRESS)
+    assert (now["driver"], now["repo"], now["labels"]) == ("github", forge.repo, "cml")
     until(lambda: project.stored("store/reports/*/*"), 60)
     assert len(forge.work.runners) == 1
     assert "1 to add" in project.plan(code=2).said
