@@ -36,6 +36,7 @@ NOT_RUN = {
     ("docs/machines.md: Images made once", 1): "images; tests/simcloud/vm/test_images.py",
     ("docs/machines.md: Images made once", 2): "a recipe for GPUs and the network",
     ("docs/reference.md: States", 1): "a diagram",
+    ("docs/terraform.md: CI runners", 1): "a runner; tests/terraform/test_runner.py has some",
     (_TRAVELS, 1): "needs an upload of 1.2 GiB; tests/unit/cli/test_dry_run.py has the words",
     (_TRAVELS, 4): "an ignore file; tests/unit/engine/test_gitignore.py reads many",
     ("docs/guide.md: Commands on the machine", 2): "a configuration of OpenSSH; tests/contract"

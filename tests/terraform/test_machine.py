@@ -105,7 +105,7 @@ def test_import(project: Project) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ('repo = "https://github.com/a/b"', "repo: belongs to a runner"),
+        ('token = "secret"', "token: belongs to a runner"),
         ('startup_script = "echo"', "startup_script: must start with a shebang"),
         ("spot_price = -2\nspot = true", "spot_price: must be -1"),
         ('ssh_private = "none"', "ssh_private: must be a private SSH key"),

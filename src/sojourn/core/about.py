@@ -11,8 +11,8 @@ __all__ = ["About", "MachineArgument"]
 class MachineArgument:
     """An argument of old configurations, by the cloud's name.
 
-    `target`: the field of a task that it sets, such as `options.network`. `pairs`: it is a map,
-    written as `a=b,c=d`.
+    `target`: the field of a task that it sets, such as `options.network`; empty: it has no effect
+    any more. `pairs`: it is a map, written as `a=b,c=d`.
     """
 
     name: str

@@ -6,7 +6,7 @@ library is needed.
 
 from __future__ import annotations
 
-from importlib import import_module, resources
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from sojourn.core.errors import InvalidInput
@@ -26,6 +26,8 @@ def open_forge(driver: str, repo: str, token: str = "") -> Forge:
 
 def script_of(driver: str) -> str:
     """The shell program that runs this forge's runner on a machine."""
+    from importlib import resources  # not free to load, and the provider starts with this module
+
     files = resources.files("sojourn.forges")
     return files.joinpath("common.sh").read_text() + files.joinpath(f"{driver}.sh").read_text()
 

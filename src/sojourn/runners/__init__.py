@@ -6,6 +6,7 @@ They are tasks: every verb of a task works on them. What a forge has to be told 
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,8 +19,8 @@ from sojourn.api.telling import OnEvent, context_for
 from sojourn.core.durations import parse_seconds
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.parallel import together
+from sojourn.runners import launching
 from sojourn.runners.launching import IDLE_TIMEOUT, Settings
-from sojourn.runners.launching import launch as _launch
 from sojourn.runners.sweeping import orphans
 from sojourn.runners.target import find_target, find_token
 
@@ -30,14 +31,28 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
     from sojourn.core.runner import Runner
     from sojourn.core.status import Status
     from sojourn.forges.forge import Forge, Registered
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["Launched", "Orphan", "garbage", "get", "launch", "list", "of"]
+__all__ = [
+    "Launched",
+    "Orphan",
+    "Settings",
+    "check",
+    "garbage",
+    "get",
+    "launch",
+    "list",
+    "make",
+    "of",
+]
 
 _AT_ONCE = 16
+_NOTICED_WITHIN = 20.0  # seconds until a forge sees that a job has ended with its machine
+_LOOK_EVERY = 1.0
 
 
 @dataclass(frozen=True)
@@ -72,20 +87,35 @@ class Launched(Handle):
         runner = self.runner()
         return self._among(self._forge(runner, token).runners(self._ctx), runner)
 
-    def remove(self, *, token: str = "", force: bool = False) -> None:
-        """Unregister it, then delete its task. One that runs a job stays, unless forced."""
-        runner = None
-        with suppress(NotFound):  # the task is gone, wholly or in part
-            runner = self.runner()
+    def remove(self, *, token: str = "", force: bool = False, runner: Runner | None = None) -> None:
+        """Unregister it, then delete its task. One that runs a job stays, unless forced.
+
+        `runner`: what it is, if that is known from elsewhere: its task may be gone, or be in a
+        store in which jobs can write, and the token goes where it says.
+        """
+        if runner is None:
+            with suppress(NotFound):  # the task is gone, wholly or in part
+                runner = self.runner()
         gone = runner is None or self._unregister(runner, token)
         if not gone and not force:
             raise Conflict(
                 f"{self.id} is running a job",
                 hint=f"Wait, or run `sojourn runner delete --force {self.id}` to end the job.",
             )
+        if not gone:
+            self._ctx.warn(f"{self.id} is running a job, which ends with it")
         self.delete(fetch=False, force=force)
-        if runner and not gone and not self._unregister(runner, token):
+        if runner and not gone and not self._forgotten(runner, token):
             self._ctx.warn(f"{runner.name} stays registered until its forge notices that it ended.")
+
+    def _forgotten(self, runner: Runner, token: str) -> bool:
+        """Unregister it after its job has ended with its machine, which a forge may see late."""
+        give_up = time.monotonic() + _NOTICED_WITHIN
+        while not self._unregister(runner, token):
+            if time.monotonic() > give_up:
+                return False
+            self._ctx.sleep(_LOOK_EVERY)
+        return True
 
     def _unregister(self, runner: Runner, token: str) -> bool:
         """False if it runs a job. What the forge does not let us do must not keep a machine."""
@@ -102,6 +132,8 @@ class Launched(Handle):
 
     def _forge(self, runner: Runner, token: str) -> Forge:
         token = token or find_token(runner.driver, os.environ)
+        if not token:
+            raise AuthError(f"no token for {runner.repo}")
         return forges.open_forge(runner.driver, runner.repo, token)
 
     @staticmethod
@@ -146,11 +178,22 @@ def launch(
         startup_script,
         token_on_machine,
     )
-    ctx = ctx or context_for(on_event)
-    made = _launch(ctx, settings, given)
+    return make(settings, given, ctx=ctx or context_for(on_event))
+
+
+def make(
+    settings: Settings, fields: Fields, *, id: TaskId | None = None, ctx: Context
+) -> Launched | None:
+    """The same. `id`: of an earlier launch that was broken off, whose runner may be online."""
+    made = launching.launch(ctx, settings, fields, id)
     if made is None:
         return None
     return Launched(made.cloud, made.id, ctx, made.task)
+
+
+def check(settings: Settings, fields: Fields, *, ctx: Context) -> None:
+    """Refuse what could not be launched; makes nothing."""
+    launching.check(ctx, settings, fields)
 
 
 def _split(labels: str | Sequence[str]) -> Sequence[str]:

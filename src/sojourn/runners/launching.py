@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn import clouds, engine
 from sojourn.agent.runner import TOKEN
 from sojourn.core.environment import resolve_environment
-from sojourn.core.errors import Conflict, InvalidInput, SojournError
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.runner import CREDENTIALS, Runner
 from sojourn.core.task import Storage, Task
@@ -21,14 +22,15 @@ from sojourn.runners.target import Target, find_target
 from sojourn.taskfiles.changes import changed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sojourn.core.context import Context
     from sojourn.core.interfaces import Cloud
+    from sojourn.core.runner import Program
     from sojourn.forges.forge import Forge, Registered, Registration
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["IDLE_TIMEOUT", "Made", "Settings", "launch"]
+__all__ = ["IDLE_TIMEOUT", "Made", "Settings", "check", "launch"]
 
 IDLE_TIMEOUT = 300  # seconds
 _JOB_USER = "runner"
@@ -42,7 +44,7 @@ class Settings:
 
     driver: str = ""
     repo: str = ""
-    token: str = ""
+    token: str = field(default="", repr=False)
     name: str = ""
     labels: tuple[str, ...] = ("cml",)
     idle_timeout: int = IDLE_TIMEOUT
@@ -68,31 +70,45 @@ class Made(NamedTuple):
     task: Task
 
 
-def launch(ctx: Context, settings: Settings, fields: Fields) -> Made | None:
-    """Returns when the runner is online. None: another one was there to be used again."""
+def check(ctx: Context, settings: Settings, fields: Fields) -> None:
+    """Refuse what could not be launched; makes nothing. Names are not looked at: one that is taken
+    now may be free then."""
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
     forge = target.open()
     with ctx.step(f"Asking {target.repo}"):
+        forge.check(ctx)
+    travels = _token_travels(ctx, settings, forge, fields)
+    cloud = clouds.load(fields.get("cloud", Task.cloud))
+    runner = _runner(target, settings, _id_for(settings), {})
+    engine.creation.check(ctx, cloud, _task(cloud, runner, settings, fields, guard=travels))
+
+
+def launch(
+    ctx: Context, settings: Settings, fields: Fields, id: TaskId | None = None
+) -> Made | None:
+    """Returns when the runner is online. None: another one was there to be used again.
+
+    `id`: that of an earlier launch, which may have been broken off.
+    """
+    settings.check()
+    target = find_target(settings.driver, settings.repo, settings.token, os.environ)
+    forge = target.open()
+    cloud = clouds.load(fields.get("cloud", Task.cloud))
+    with ctx.step(f"Asking {target.repo}"):
         repository = forge.check(ctx)
         registered = forge.runners(ctx)
+        if id is not None:
+            if earlier := _earlier(ctx, cloud, id, forge, registered):
+                return earlier
+            registered = [each for each in registered if str(id) not in each.labels]
         if _is_there(ctx, settings, registered):
             return None
         programs = forge.programs(ctx)
     settings = _with_single(ctx, settings, repository.public)
-    chosen = _id_for(settings)
-    runner = Runner(
-        target.driver,
-        target.repo,
-        settings.name or str(chosen),
-        str(chosen),
-        settings.labels,
-        bool(settings.single),
-        settings.idle_timeout,
-        programs,
-    )
+    chosen = id or _id_for(settings)
+    runner = _runner(target, settings, chosen, programs)
     travels = _token_travels(ctx, settings, forge, fields)
-    cloud = clouds.load(fields.get("cloud", Task.cloud))
     task = _task(cloud, runner, settings, fields, guard=travels)
     engine.creation.check(ctx, cloud, task)
     sweep(ctx, cloud, target.repo, forge, registered)
@@ -108,6 +124,40 @@ def launch(ctx: Context, settings: Settings, fields: Fields) -> Made | None:
         _undo(ctx, forge, runner)
         raise
     return Made(cloud, made.id, task)
+
+
+def _runner(
+    target: Target, settings: Settings, id: TaskId, programs: Mapping[str, Program]
+) -> Runner:
+    return Runner(
+        target.driver,
+        target.repo,
+        settings.name or str(id),
+        str(id),
+        settings.labels,
+        bool(settings.single),
+        settings.idle_timeout,
+        programs,
+    )
+
+
+def _earlier(
+    ctx: Context, cloud: Cloud, id: TaskId, forge: Forge, registered: Sequence[Registered]
+) -> Made | None:
+    """What is there of an earlier launch: it is taken if it is online, else removed.
+
+    Credentials of a runner are made for one launch, and can be read nowhere: it cannot go on.
+    """
+    own = [each for each in registered if str(id) in each.labels]
+    if any(each.online for each in own):
+        with suppress(NotFound):
+            return Made(cloud, id, cloud.data(id).load(ctx))
+    if engine.lifecycle.exists(ctx, cloud, id):
+        ctx.note(f"Removing {id}, which was not completed")
+        engine.removal.delete(ctx, cloud, id, fetch=False)
+    for each in own:
+        forge.unregister(ctx, each.id)
+    return None
 
 
 def _is_there(ctx: Context, settings: Settings, registered: Sequence[Registered]) -> bool:

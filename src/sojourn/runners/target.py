@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sojourn.forges.forge import Forge
 
-__all__ = ["Target", "find_target", "find_token"]
+__all__ = ["Target", "address_of", "find_place", "find_target", "find_token"]
 
 _TOKENS = ("CML_TOKEN", "REPO_TOKEN", "repo_token")
 _SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^/:]+):(?!//)(?P<path>.+)")
@@ -36,14 +36,7 @@ class Target:
 
 def find_target(driver: str, repo: str, token: str, environment: Mapping[str, str]) -> Target:
     """`environment`: this program's variables, which tell of the CI that it runs in."""
-    if driver:
-        forges.module_of(driver)  # refuses unknown ones before anything is asked
-    found, address = _repo_here(environment) if not repo else ("", _address(repo))
-    driver = driver or _driver_of(address) or found or _driver_here(environment)
-    if not driver:
-        raise InvalidInput(
-            "driver", f"cannot tell it from {address}; set it to {', '.join(forges.DRIVERS)}"
-        )
+    driver, address = find_place(driver, repo, environment)
     token = token or find_token(driver, environment)
     if not token:
         raise AuthError(
@@ -51,6 +44,19 @@ def find_target(driver: str, repo: str, token: str, environment: Mapping[str, st
             hint=f"Set {_TOKENS[0]} to a token that may register runners.",
         )
     return Target(driver, address, token)
+
+
+def find_place(driver: str, repo: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The same without the token: the driver, and the address of the repository."""
+    if driver:
+        forges.module_of(driver)  # refuses unknown ones before anything is asked
+    found, address = _repo_here(environment) if not repo else ("", address_of(repo))
+    driver = driver or _driver_of(address) or found or _driver_here(environment)
+    if not driver:
+        raise InvalidInput(
+            "driver", f"cannot tell it from {address}; set it to {', '.join(forges.DRIVERS)}"
+        )
+    return driver, address
 
 
 def find_token(driver: str, environment: Mapping[str, str]) -> str:
@@ -63,7 +69,7 @@ def _repo_here(environment: Mapping[str, str]) -> tuple[str, str]:
     """The driver, if it is known, and the address of the repository that we are in."""
     for driver in forges.DRIVERS:
         if repo := forges.module_of(driver).repo_here(environment):
-            return driver, _address(repo)
+            return driver, address_of(repo)
     done = subprocess.run(
         ["git", "config", "--get", "remote.origin.url"],
         capture_output=True,
@@ -72,10 +78,10 @@ def _repo_here(environment: Mapping[str, str]) -> tuple[str, str]:
     )
     if done.returncode or not done.stdout.strip():
         raise InvalidInput("repo", "required: this folder has no git remote named origin")
-    return "", _address(done.stdout.strip())
+    return "", address_of(done.stdout.strip())
 
 
-def _address(repo: str) -> str:
+def address_of(repo: str) -> str:
     """As browsers have it, without a user or password: git@host:owner/name.git is one, too."""
     if "://" not in repo and (match := _SCP.fullmatch(repo)):
         repo = f"https://{match['host']}/{match['path']}"

@@ -5,28 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn import api, clouds
-from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError
-from sojourn.core.ids import TaskId
+from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError
 from sojourn.terraform import pending
-from sojourn.terraform.machineschema import (
-    MACHINE,
-    OBSERVED,
-    machine_of,
-    name_of,
-    notes_on,
-)
+from sojourn.terraform.machinearguments import name_of, naming_arguments, notes_on
+from sojourn.terraform.machineschema import MACHINE, is_runner, machine_of
+from sojourn.terraform.machinestate import imported, observed, seen_names, unseen, upgraded
 from sojourn.terraform.plugin.diagnostics import Diagnostic
-from sojourn.terraform.plugin.values import Object, Unknown, is_known
-from sojourn.terraform.sshkeys import public_key
+from sojourn.terraform.plugin.values import Object, is_known
+from sojourn.terraform.runner import RunnerResource
 from sojourn.terraform.steps import created, handle_of, looked_at
 from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
-    from sojourn.terraform.plugin.resource import Call
+    from sojourn.terraform.plugin.resource import Call, Resource
 
-__all__ = ["MachineResource"]
+__all__ = ["MachineOrRunner", "MachineResource"]
 
 _KEPT = "Run `terraform destroy` again, or `sojourn delete --force {id}` to delete it anyway."
 
@@ -53,10 +49,11 @@ class MachineResource:
             pending.forget(prior["id"])
         if planned == prior:
             return
-        computed = dict.fromkeys(("id", "ssh_private", *_seen_names()))
+        computed = dict.fromkeys(("id", "ssh_private", *seen_names(MACHINE)))
         if is_known({**planned, **computed}):
             try:
-                api.check(machine_of(planned), ctx=context(call))
+                with naming_arguments():
+                    api.check(machine_of(planned), ctx=context(call))
             except SojournError as error:
                 yield from diagnostics(error)
 
@@ -66,17 +63,15 @@ class MachineResource:
             task = machine_of(planned)
             with pending.creation(ctx, task, name_of(planned)) as (own, resumed):
                 call.log = call.log.having(id=str(own))
-                unseen = dict.fromkeys(_seen_names(), "")
-                key = "" if isinstance(planned["ssh_private"], Unknown) else planned["ssh_private"]
-                state = {**planned, **unseen, "ssh_private": key, "id": str(own)}
+                state = unseen(MACHINE, planned, str(own))
                 made = created(ctx, task, own, state, resumed, api.Machine.make)
-                return looked_at(call, made, state, lambda handle: _seen(handle, state))
+                return looked_at(call, made, state, lambda handle: observed(handle, state))
 
     def read(self, call: Call, state: Object) -> Object | None:
         pending.forget(state["id"])
         with failing():
             try:
-                return {**state, **_seen(handle_of(state, context(call)), state)}
+                return {**state, **observed(handle_of(state, context(call)), state)}
             except NotFound:
                 call.log.write("warn", f"{state['id']} no longer exists")
                 return None
@@ -100,50 +95,50 @@ class MachineResource:
         with failing():
             machine = api.Machine.get(id, ctx=context(call))
             task = machine.task()
-            blank = {"ssh_private": ""}
-            kind, _, gpu = task.machine.partition("+")
-            # Of the rest, what was given cannot be told from what was left to us.
-            return {
-                "id": machine.id,
-                "cloud": task.cloud,
-                "region": task.region,
-                "instance_type": kind,
-                "instance_gpu": gpu,
-                "instance_permission_set": task.permission_set,
-                "spot": task.spot >= 0,
-                "spot_price": task.spot if task.spot > 0 else -1,
-                "metadata": dict(task.tags) or None,
-                "timeout": task.timeout,
-                "idle_timeout": task.idle_timeout,
-                **_seen(machine, blank),
-            }
+            return {**imported(MACHINE, machine, task), "idle_timeout": task.idle_timeout}
 
     def upgrade(self, version: int, state: Object) -> Object:
-        """Version 0 was the old provider's, whose machines are none of ours."""
-        if not TaskId.looks_like(str(state.get("id"))):
-            raise Conflict(
-                f"{state.get('id')} was created by another provider",
-                hint="Destroy it with that provider, or delete it in the cloud's console and run "
-                "`terraform state rm` to remove it from the state.",
+        return upgraded(MACHINE, state)
+
+
+class MachineOrRunner:
+    """The same, for pages of the old provider that show runners under this name."""
+
+    schema = MACHINE
+
+    def __init__(self) -> None:
+        self._machine = MachineResource()
+        self._runner = RunnerResource(MACHINE)
+
+    def _of(self, values: Mapping[str, Any]) -> Resource:
+        return self._runner if is_runner(values) else self._machine
+
+    def validate(self, config: Object) -> Iterable[Diagnostic]:
+        if is_runner(config):
+            yield Diagnostic(
+                "A runner is another resource: iterative_cml_runner",
+                "Its arguments are accepted here, too. Rename the resource to have all of them.",
+                warning=True,
             )
-        return {**{a.name: a.default for a in MACHINE.block.attributes}, **state}
+        yield from self._of(config).validate(config)
 
+    def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
+        return self._of(planned).plan(call, prior, planned)
 
-def _seen_names() -> list[str]:
-    return [attribute.name for attribute in OBSERVED]
+    def create(self, call: Call, planned: Object) -> Object:
+        return self._of(planned).create(call, planned)
 
+    def read(self, call: Call, state: Object) -> Object | None:
+        return self._of(state).read(call, state)
 
-def _seen(handle: api.Handle, state: Object) -> Object:
-    """What can be seen of it now. Gone: raises NotFound."""
-    status = handle.status()
-    found = [each for each in handle.machines() if each.address]
-    keys = handle.keys()
-    own = state["ssh_private"] or (keys.private if keys else "")
-    return {
-        "instance_ip": found[0].address if found else "",
-        "instance_launch_time": found[0].started if found else "",
-        "ssh_private": own,
-        "ssh_public": public_key(own) if own else "",
-        "ssh_name": "",
-        "state": str(status.state),
-    }
+    def update(self, call: Call, prior: Object, planned: Object) -> Object:
+        return self._of(planned).update(call, prior, planned)
+
+    def delete(self, call: Call, state: Object) -> None:
+        self._of(state).delete(call, state)
+
+    def find(self, call: Call, id: str) -> Object:
+        return self._machine.find(call, id)
+
+    def upgrade(self, version: int, state: Object) -> Object:
+        return self._machine.upgrade(version, state)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from sojourn import api
 from sojourn.core.errors import SojournError
 from sojourn.terraform import pending
-from sojourn.terraform.machine import MachineResource
+from sojourn.terraform.machine import MachineOrRunner
 from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.schema import Block, Schema
+from sojourn.terraform.runner import RunnerResource
 from sojourn.terraform.task import TaskResource
 from sojourn.terraform.taskdata import TaskData
 from sojourn.terraform.translate import context
@@ -30,7 +31,8 @@ class IterativeProvider:
     )
     resources: Mapping[str, Resource] = {
         "iterative_task": TaskResource(),
-        "iterative_machine": MachineResource(),
+        "iterative_machine": MachineOrRunner(),
+        "iterative_cml_runner": RunnerResource(),
     }
     data_sources: Mapping[str, DataSource] = {"iterative_task": TaskData()}
 

@@ -7,8 +7,11 @@ import time
 import pytest
 
 from sojourn import runners
+from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Conflict, SojournError
+from sojourn.core.ids import TaskId
 from sojourn.core.status import State
+from sojourn.taskfiles.changes import Fields
 from tests.contract.forges.bench import Bench
 from tests.simforge.server import Call, Refusal
 from tests.support.waiting import until
@@ -85,6 +88,26 @@ def test_ended_ones_are_removed_by_the_next_launch(bench: Bench) -> None:
     second = bench.launch()
     assert not first.exists()
     assert [each.name for each in bench.forge.work.runners.values()] == [second.id]
+
+
+def test_a_launch_that_was_broken_off_is_completed(bench: Bench) -> None:
+    forge = bench.forge
+    runner = bench.launch(name="builder")
+    settings = runners.Settings(forge.driver, forge.repo, forge.token, "builder", single=False)
+    fields: Fields = {"cloud": bench.kit.cloud}
+    ctx = Context()
+
+    taken = runners.make(settings, fields, id=TaskId.parse(runner.id), ctx=ctx)
+    assert taken is not None
+    assert (taken.id, forge.work.ever) == (runner.id, 1)
+
+    runner.stop()
+    until(lambda: not any(each.online for each in forge.work.runners.values()))
+    again = runners.make(settings, fields, id=TaskId.parse(runner.id), ctx=ctx)
+    assert again is not None
+    assert again.id == runner.id
+    assert [each.name for each in forge.work.runners.values()] == ["builder"]
+    assert bench.finished(bench.job()).conclusion == "success"
 
 
 def test_one_that_fits_is_used_again(bench: Bench) -> None:

@@ -11,10 +11,14 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from sojourn.core.errors import Conflict, InvalidInput
 from sojourn.terraform.machine import MachineResource
-from sojourn.terraform.machineschema import MACHINE, machine_of, name_of, notes_on
+from sojourn.terraform.machinearguments import name_of, notes_on
+from sojourn.terraform.machineschema import MACHINE, is_runner, machine_of
 from sojourn.terraform.plugin.plan import plan
 from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown, whole
+from sojourn.terraform.runnerschema import misnamed_arguments
 from sojourn.terraform.sshkeys import public_key
+
+_OF_RUNNERS = [each.name for each in misnamed_arguments()]
 
 
 def _values(**given: Any) -> Object:
@@ -70,7 +74,7 @@ def test_arguments_of_one_cloud(cloud: str) -> None:
 
 def test_what_is_not_known_yet_is_taken_for_valid() -> None:
     for attribute in MACHINE.block.attributes:
-        if attribute.optional and attribute.name not in ("repo", "driver", "labels", "token"):
+        if attribute.optional and attribute.name not in _OF_RUNNERS:
             machine_of(_values(**{attribute.name: UNKNOWN}))
 
 
@@ -83,9 +87,17 @@ def test_old_names() -> None:
     assert machine_of(_values(image="iterative-cml", instance_gpu="t4")).image == "nvidia"
 
 
-@pytest.mark.parametrize("name", ["repo", "driver", "labels", "token"])
-def test_a_runner_is_another_resource(name: str) -> None:
-    with pytest.raises(InvalidInput, match=f"{name}: belongs to a runner.*iterative_cml_runner"):
+@pytest.mark.parametrize("name", ["repo", "driver", "labels"])
+def test_a_runner_by_the_wrong_name_is_one(name: str) -> None:
+    given = _values(**{name: "x"})
+    assert is_runner(given)
+    assert (given["timeout"], given["idle_timeout"]) == (0, 300)
+    assert not is_runner(_values())
+
+
+@pytest.mark.parametrize("name", ["token", "single", "docker_volumes", "cml_version"])
+def test_what_only_runners_have_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{name}: belongs to a runner"):
         machine_of(_values(**{name: "x"}))
 
 

@@ -39,6 +39,11 @@ ABOUT = About(
         MachineArgument(
             "kubernetes_node_selector", "region", "Labels of the nodes to run on.", pairs=True
         ),
+        MachineArgument(
+            "kubernetes_readiness_command",
+            "",
+            "No effect: machines are ready when they answer, runners when they are online.",
+        ),
     ),
 )
 

@@ -40,9 +40,7 @@ def plan(
 
 def _filled(block: Block, prior: Object | None, proposed: Object, config: Object) -> Object:
     state: Object = {
-        attribute.name: _value(
-            attribute, prior, proposed[attribute.name], config.get(attribute.name)
-        )
+        attribute.name: _value(attribute, prior, proposed[attribute.name], config)
         for attribute in block.attributes
     }
     for nested in block.blocks:
@@ -52,9 +50,13 @@ def _filled(block: Block, prior: Object | None, proposed: Object, config: Object
     return state
 
 
-def _value(attribute: Attribute, prior: Object | None, proposed: Any, config: Any) -> Any:
-    if config is not None:
+def _value(attribute: Attribute, prior: Object | None, proposed: Any, config: Object) -> Any:
+    if attribute.write_only:
+        return None
+    if config.get(attribute.name) is not None:
         return proposed
+    if attribute.default_in is not None:
+        return attribute.default_in(config)
     if attribute.default is not None:
         return attribute.default
     if attribute.computed:

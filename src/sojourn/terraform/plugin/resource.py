@@ -5,7 +5,7 @@ One file a resource: its schema and its verbs. Values are plain Python (see valu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import threading
@@ -23,12 +23,20 @@ class Call:
     """One verb under way.
 
     `stopped` is set when the user asks Terraform to stop; `seconds` is how long it may take.
+    `config` is what the user wrote, to plan and to create: it has what no plan and no state has.
     """
 
-    def __init__(self, log: Log, stopped: threading.Event, seconds: float) -> None:
+    def __init__(
+        self,
+        log: Log,
+        stopped: threading.Event,
+        seconds: float,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
         self.log = log
         self.stopped = stopped
         self.seconds = seconds
+        self.config = config or {}
         self.warnings: list[Diagnostic] = []
 
     def warn(self, diagnostic: Diagnostic) -> None:

@@ -41,7 +41,9 @@ STRING = Type("string")
 class Attribute:
     """One argument or exported value.
 
-    `default`: taken if the configuration says nothing.
+    `default`: taken if the configuration says nothing; `default_in`: the same, where it depends on
+    the rest of the configuration.
+    `write_only`: is in no plan or state; only Terraform 1.11 and later can do that.
     `replace`: another value means another resource; `same` decides what another value is.
     `over`: of a computed value, whether what has it is at its end, and has to be replaced.
     `readable`: false if it cannot be read back, so that after an import the configuration's value
@@ -55,7 +57,9 @@ class Attribute:
     optional: bool = False
     computed: bool = False
     default: Any = None
+    default_in: Callable[[Mapping[str, Any]], Any] | None = None
     sensitive: bool = False
+    write_only: bool = False
     replace: bool = False
     same: Callable[[Any, Any], bool] = field(default=lambda one, other: bool(one == other))
     over: Callable[[Any], bool] = field(default=lambda value: False)
@@ -72,6 +76,7 @@ class Attribute:
             optional=self.optional,
             computed=self.computed or self.default is not None,
             sensitive=self.sensitive,
+            write_only=self.write_only,
         )
 
 

@@ -44,7 +44,7 @@ class Service:
             "GetProviderSchema": (self._schemas, wire.Empty),
             "ValidateProviderConfig": (self._validate_provider, wire.ConfigRequest),
             "ConfigureProvider": (self._configure, wire.ConfigureRequest),
-            "ValidateResourceConfig": (self._validate_resource, wire.TypedConfig),
+            "ValidateResourceConfig": (self._validate_resource, wire.ValidateRequest),
             "ValidateDataResourceConfig": (self._validate_data_source, wire.TypedConfig),
             "UpgradeResourceState": (self._upgrade, wire.UpgradeRequest),
             "ReadResource": (self._read, wire.ReadRequest),
@@ -88,14 +88,19 @@ class Service:
             _tell(response, self._provider.configure(call))
         return response
 
-    def _validate_resource(self, request: wire.TypedConfig) -> wire.Diagnosed:
-        return self._validate(self._provider.resources[request.type_name], request)
+    def _validate_resource(self, request: wire.ValidateRequest) -> wire.Diagnosed:
+        resource = self._provider.resources[request.type_name]
+        response = self._validate(resource, request.config)
+        if not request.abilities.write_only:
+            config = _required(request.config, resource.schema.whole)
+            _tell(response, _write_only_problems(resource.schema.block, config))
+        return response
 
     def _validate_data_source(self, request: wire.TypedConfig) -> wire.Diagnosed:
-        return self._validate(self._provider.data_sources[request.type_name], request)
+        return self._validate(self._provider.data_sources[request.type_name], request.config)
 
-    def _validate(self, what: Resource | DataSource, request: wire.TypedConfig) -> wire.Diagnosed:
-        config = _required(request.config, what.schema.whole)
+    def _validate(self, what: Resource | DataSource, given: wire.Value) -> wire.Diagnosed:
+        config = _required(given, what.schema.whole)
         response = wire.Diagnosed()
         with self._reporting(response, None):
             _tell(response, what.validate(config))
@@ -139,15 +144,11 @@ class Service:
         if proposed is None:
             return response  # it will be destroyed
         prior = decode(request.prior_state, block)
-        call = self._call("read", request.type_name, resource.schema, proposed)
+        config = _required(request.config, block)
+        call = self._call("read", request.type_name, resource.schema, proposed, config)
         with self._reporting(response, call):
-            planned = plan(
-                block,
-                prior,
-                proposed,
-                _required(request.config, block),
-                imported=_imported(request.private),
-            )
+            imported = _imported(request.private)
+            planned = plan(block, prior, proposed, config, imported=imported)
             # A replacement is a new one. Terraform plans it once more as such, but shows warnings
             # of the first time only.
             changed = None if planned.replace else prior
@@ -164,7 +165,8 @@ class Service:
         # Unless told otherwise, everything is as before.
         response = wire.ApplyResponse(state=request.prior_state, private=request.private)
         verb = "create" if prior is None else "delete" if planned is None else "update"
-        call = self._call(verb, request.type_name, resource.schema, planned or prior or {})
+        config = decode(request.config, block)
+        call = self._call(verb, request.type_name, resource.schema, planned or prior or {}, config)
         with self._busy.counted(), self._reporting(response, call):
             response.state.msgpack = encode(_carry_out(resource, call, prior, planned))
             response.private = b""
@@ -197,11 +199,13 @@ class Service:
         self.stop()
         return wire.StopResponse()
 
-    def _call(self, verb: str, kind: str, schema: Schema, state: Object) -> Call:
+    def _call(
+        self, verb: str, kind: str, schema: Schema, state: Object, config: Object | None = None
+    ) -> Call:
         own = state.get("id")
         named = {"id": own} if isinstance(own, str) else {}
         log = self._log.having(resource=kind, verb=verb, **named)
-        return Call(log, self._stopped, _time_for(verb, schema, state))
+        return Call(log, self._stopped, _time_for(verb, schema, state), config)
 
     @contextmanager
     def _reporting(self, response: Any, call: Call | None) -> Iterator[None]:
@@ -253,6 +257,18 @@ def _value_problems(block: Block, config: Object) -> Iterator[Diagnostic]:
             yield Diagnostic(f"{name}: required, must not be null", "Set it.", (name,))
         elif attribute.computed and not attribute.optional and given:
             yield Diagnostic(f"{name}: read-only", "Remove it.", (name,))
+
+
+def _write_only_problems(block: Block, config: Object) -> Iterator[Diagnostic]:
+    """A Terraform that does not know of them would put them into plans and states."""
+    for attribute in block.attributes:
+        if attribute.write_only and config[attribute.name] is not None:
+            name = attribute.name
+            yield Diagnostic(
+                f"{name}: requires a version with write-only arguments",
+                "Terraform 1.11 and later have them.",
+                (name,),
+            )
 
 
 def _timeout_problems(schema: Schema, config: Object) -> Iterator[Diagnostic]:

@@ -48,7 +48,7 @@ class Diagnostic(_message.Message):
 class Schema(_message.Message):
     __slots__ = ("version", "block")
     class Attribute(_message.Message):
-        __slots__ = ("name", "type", "description", "required", "optional", "computed", "sensitive", "description_kind")
+        __slots__ = ("name", "type", "description", "required", "optional", "computed", "sensitive", "description_kind", "write_only")
         NAME_FIELD_NUMBER: _ClassVar[int]
         TYPE_FIELD_NUMBER: _ClassVar[int]
         DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
@@ -57,6 +57,7 @@ class Schema(_message.Message):
         COMPUTED_FIELD_NUMBER: _ClassVar[int]
         SENSITIVE_FIELD_NUMBER: _ClassVar[int]
         DESCRIPTION_KIND_FIELD_NUMBER: _ClassVar[int]
+        WRITE_ONLY_FIELD_NUMBER: _ClassVar[int]
         name: str
         type: bytes
         description: str
@@ -65,7 +66,8 @@ class Schema(_message.Message):
         computed: bool
         sensitive: bool
         description_kind: int
-        def __init__(self, name: _Optional[str] = ..., type: _Optional[bytes] = ..., description: _Optional[str] = ..., required: _Optional[bool] = ..., optional: _Optional[bool] = ..., computed: _Optional[bool] = ..., sensitive: _Optional[bool] = ..., description_kind: _Optional[int] = ...) -> None: ...
+        write_only: bool
+        def __init__(self, name: _Optional[str] = ..., type: _Optional[bytes] = ..., description: _Optional[str] = ..., required: _Optional[bool] = ..., optional: _Optional[bool] = ..., computed: _Optional[bool] = ..., sensitive: _Optional[bool] = ..., description_kind: _Optional[int] = ..., write_only: _Optional[bool] = ...) -> None: ...
     class Nested(_message.Message):
         __slots__ = ("type_name", "block", "nesting", "min_items", "max_items")
         TYPE_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +159,22 @@ class TypedConfig(_message.Message):
     type_name: str
     config: Value
     def __init__(self, type_name: _Optional[str] = ..., config: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+
+class ValidateRequest(_message.Message):
+    __slots__ = ("type_name", "config", "abilities")
+    TYPE_NAME_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_FIELD_NUMBER: _ClassVar[int]
+    ABILITIES_FIELD_NUMBER: _ClassVar[int]
+    type_name: str
+    config: Value
+    abilities: Abilities
+    def __init__(self, type_name: _Optional[str] = ..., config: _Optional[_Union[Value, _Mapping]] = ..., abilities: _Optional[_Union[Abilities, _Mapping]] = ...) -> None: ...
+
+class Abilities(_message.Message):
+    __slots__ = ("write_only",)
+    WRITE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    write_only: bool
+    def __init__(self, write_only: _Optional[bool] = ...) -> None: ...
 
 class Diagnosed(_message.Message):
     __slots__ = ("diagnostics",)

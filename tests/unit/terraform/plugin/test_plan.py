@@ -52,6 +52,18 @@ def test_a_creation_has_its_defaults_and_waits_for_what_is_computed() -> None:
     assert planned.replace == ()
 
 
+def test_a_default_may_depend_on_the_rest() -> None:
+    block = Block(
+        (
+            Attribute("kind", STRING, "", optional=True),
+            Attribute("size", STRING, "", default_in=lambda config: config["kind"] or "m"),
+        )
+    )
+    for kind, size in ((None, "m"), ("l", "l")):
+        config = {"kind": kind, "size": None}
+        assert plan(block, None, config, config).state["size"] == size
+
+
 def test_nothing_changes_if_nothing_is_changed() -> None:
     prior = _object(id="1", fixed="a", standard="m", inner=[{"fixed": "", "free": "x"}])
     config = _object(fixed="a", inner=[_inner()])

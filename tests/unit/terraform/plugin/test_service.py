@@ -20,6 +20,7 @@ _SCHEMA = Schema(
             Attribute("id", STRING, "", computed=True),
             Attribute("kind", STRING, "", optional=True, replace=True),
             Attribute("size", STRING, "", optional=True),
+            Attribute("secret", STRING, "", optional=True, write_only=True),
         )
     )
 )
@@ -36,8 +37,10 @@ class Thing:
         self.warning = ""
         self.error: Exception | None = None
         self.planned: list[tuple[Object | None, Object]] = []
+        self.secret: Any = None
 
     def create(self, call: Call, planned: Object) -> Object:
+        self.secret = call.config.get("secret")
         if self.warning:
             call.warn(Diagnostic(self.warning, warning=True))
         if self.error:
@@ -88,7 +91,10 @@ class Served:
     def create(self) -> wire.ApplyResponse:
         method, _ = self.service.methods()["ApplyResourceChange"]
         request = wire.ApplyRequest(
-            type_name="thing", prior_state=_value(None), planned_state=_value(_object())
+            type_name="thing",
+            prior_state=_value(None),
+            planned_state=_value(_object()),
+            config=_value(_object(secret="hidden")),
         )
         response: wire.ApplyResponse = method(request)
         return response
@@ -110,7 +116,7 @@ class Served:
 
 
 def _object(**values: str) -> Object:
-    return {"id": None, "kind": None, "size": None, **values}
+    return {"id": None, "kind": None, "size": None, "secret": None, **values}
 
 
 def _value(state: Object | None) -> wire.Value:
@@ -161,6 +167,25 @@ class TestPlan:
     def test_of_a_replacement_asks_as_for_a_new_one(self, served: Served) -> None:
         prior, planned = (_object(id="made", kind=kind) for kind in "ab")
         assert served.plan(prior, planned) == (None, planned)
+
+
+class TestWriteOnly:
+    def test_is_in_no_plan(self, served: Served) -> None:
+        assert served.plan(None, _object(secret="hidden"))[1]["secret"] is None
+
+    def test_reaches_a_creation(self, served: Served) -> None:
+        state = decode(served.create().state, _SCHEMA.whole)
+        assert state is not None
+        assert state["secret"] is None
+        assert served.thing.secret == "hidden"
+
+    @pytest.mark.parametrize("able", [False, True])
+    def test_needs_a_terraform_that_knows_of_it(self, served: Served, able: bool) -> None:
+        method, _ = served.service.methods()["ValidateResourceConfig"]
+        request = wire.ValidateRequest(type_name="thing", config=_value(_object(secret="hidden")))
+        request.abilities.write_only = able
+        told = [each.summary for each in method(request).diagnostics]
+        assert told == ([] if able else ["secret: requires a version with write-only arguments"])
 
 
 class TestInOrder:
