@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bench import clouds, kube, local, memory, recovery, startup, storage, terraform, wire
+from bench import clouds, kube, local, memory, recovery, runners, startup, storage, terraform, wire
 
 _ALL = {
     "startup": startup.main,
@@ -16,6 +16,7 @@ _ALL = {
     "clouds": clouds.main,
     "recovery": recovery.main,
     "kube": kube.main,
+    "runners": runners.main,
 }
 
 
