@@ -9,6 +9,7 @@ import re
 import tarfile
 import threading
 import urllib.parse
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from typing import Any
 
 from tests.simforge.work import Work
 
-__all__ = ["Call", "Refusal", "SimForge", "checked", "served"]
+__all__ = ["Call", "Refusal", "SimForge", "bundled", "checked", "packed", "served"]
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -87,6 +88,10 @@ class SimForge:
         """The runner program that it offers."""
         raise NotImplementedError
 
+    def download(self, path: str) -> bytes:
+        """What its vendor offers: the same program for all architectures."""
+        return self.program()
+
     def program_sum(self) -> str:
         return sha256(self.program()).hexdigest()
 
@@ -101,6 +106,17 @@ def packed(folder: Path, *more: Path) -> bytes:
                 info.size, info.mode = path.stat().st_size, 0o755
                 archive.addfile(info, io.BytesIO(path.read_bytes()))
     return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def bundled(folder: Path, *more: Path) -> bytes:
+    """One file that Python can run, of a folder whose main program is `standin.py`."""
+    buffer = io.BytesIO(b"#!/usr/bin/env python3\n")
+    buffer.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        for path in sorted([*folder.glob("*.py"), *more]):
+            name = "__main__.py" if path.name == "standin.py" else path.name
+            archive.writestr(zipfile.ZipInfo(name), path.read_bytes())
+    return buffer.getvalue()
 
 
 def checked(body: Any, required: Mapping[str, type], optional: Mapping[str, type]) -> Any:
@@ -129,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.forge.work.program(name, json.loads(data)))
             return
         if parts.path.startswith("/_download/"):
-            self._send(200, self.forge.program())
+            self._send(200, self.forge.download(parts.path.removeprefix("/_download/")))
             return
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
         base = f"http://{self.headers['Host']}"

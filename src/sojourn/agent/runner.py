@@ -6,14 +6,16 @@ of the workdir. Jobs can write some of them: a lie makes a runner end early or l
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import platform
 import shlex
 import shutil
+import socket
 import tarfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from sojourn import forges
@@ -26,18 +28,22 @@ from sojourn.forges.forge import Job
 from sojourn.forges.http import download
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["RunnerLife"]
+__all__ = ["RunnerLife", "metric_values"]
 
 TOKEN = "token"
 _LOOK_EVERY = 1.0  # seconds; a file is looked at, no more
 _LOOK_SOON = 0.2  # while its script prepares the machine
 _RUNNING_WITHIN = 3600  # seconds; whoever waits for it has long given up
 _LEAVE_WITHIN = 60.0
+_END_WITHIN = 60.0  # for a program without a job that was asked to end
+_RECALL_WITHIN = 60.0
+_METRIC_WITHIN = 2.0  # for an answer from this machine
 _RERUN_WITHIN = 1800.0
 _LONGEST = 1000  # bytes that a job can tell of itself
+_LARGEST = 4 << 20  # bytes of a program's metrics
 
 
 class RunnerLife:
@@ -62,12 +68,15 @@ class RunnerLife:
         self._program = folder / "program"
         self._state = workdir / "state"
         self._job = workdir / "jobs" / "now"
+        self._mark = workdir / "busy"
+        self._port = 0
         self._since = time.monotonic()
         self._store = store
         self._runs = False
         self._busy = False
         self._served = False
         self._left = False
+        self._asked = False
         self.reason = ""
 
     def prepare(self) -> None:
@@ -78,9 +87,12 @@ class RunnerLife:
         file = self._state / "credentials"
         file.touch(0o600)
         file.write_text(text)
-        if job := self._now():
-            self._job.unlink()
-            aside("rerun", lambda: self._rerun(job))
+        self._port = _free_port()
+        (self._state / "port").write_text(f"{self._port}\n")
+        if job := self._told() or (Job("") if self._mark.exists() else None):
+            self._job.unlink(missing_ok=True)
+            self._mark.unlink(missing_ok=True)
+            self._recall(job)
 
     def over(self) -> bool:
         """Whether it is over: idle for too long, or it never began."""
@@ -96,20 +108,36 @@ class RunnerLife:
             if now - self._since > _RUNNING_WITHIN:
                 self.reason = f"the runner did not start in {format_seconds(_RUNNING_WITHIN)}"
             return bool(self.reason)
-        busy = self._now() is not None
-        if busy != self._busy:
-            self._busy = busy
-            self._store()
-        if busy:
-            self._since = now
+        self._look(now)
         limit = self._runner.idle_timeout
+        if self._asked:
+            return now - self._since > _END_WITHIN
         if not limit or now - self._since < limit:
+            return False
+        if (self._state / "ends-when-asked").exists():
+            self._asked, self._since = True, now
+            self.reason = f"no job for {format_seconds(limit)}"
+            self._tell("end", "")
             return False
         if not self.leave():
             self._since = now  # a job came in the last moment
             return False
         self.reason = f"no job for {format_seconds(limit)}"
         return True
+
+    def _look(self, now: float) -> None:
+        """Whether there is a job; the next machine has to know, if this one is lost."""
+        counted = self._count() > 0
+        busy = counted or self._told() is not None
+        if busy != self._busy:
+            self._busy = busy
+            if counted:
+                self._mark.touch()
+            else:
+                self._mark.unlink(missing_ok=True)
+            self._store()
+        if busy:
+            self._since = now
 
     @property
     def look_within(self) -> float:
@@ -132,7 +160,23 @@ class RunnerLife:
             self._left = True
         return self._left
 
-    def _now(self) -> Job | None:
+    def _count(self) -> float:
+        """The jobs that are being carried out, of a program that counts them instead.
+
+        Its script tells the name of the metric. A program that does not answer has none: it ends
+        when it is asked, but not before its job does.
+        """
+        try:
+            name = (self._state / "metric").read_text().strip()
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, _METRIC_WITHIN)
+            with closing(connection):
+                connection.request("GET", "/metrics")
+                text = connection.getresponse().read(_LARGEST).decode("utf-8", "replace")
+            return sum(metric_values(text, name))
+        except (OSError, ValueError, http.client.HTTPException):
+            return 0
+
+    def _told(self) -> Job | None:
         """The job that is being carried out, as the hooks of the program tell."""
         try:
             descriptor = os.open(self._job, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -142,11 +186,21 @@ class RunnerLife:
             words = file.read(_LONGEST).decode("ascii", "replace").split()
         return Job(*words[1:3]) if len(words) > 1 else Job("")
 
-    def _rerun(self, job: Job) -> None:
-        """What the machine before us was doing when it was lost."""
+    def _recall(self, job: Job) -> None:
+        """Find what the machine before us was doing, while our own program has no job yet."""
         if not self._token:
-            say(f"run {job.run or 'unknown'} was lost with its machine; re-run it by hand")
+            what = f"run {job.run} was" if job.run else "a job may have been"
+            say(f"{what} lost with the machine; re-run it by hand")
             return
+        try:
+            lost = self._forge.lost(Context().within(_RECALL_WITHIN), self._runner, job)
+        except SojournError as error:
+            say(f"could not find out which job was lost: {error.message}")
+            return
+        if lost:
+            aside("rerun", lambda: self._rerun(lost))
+
+    def _rerun(self, job: Job) -> None:
         try:
             done = self._forge.rerun(Context().within(_RERUN_WITHIN), self._runner, job)
         except SojournError as error:
@@ -187,3 +241,17 @@ class RunnerLife:
             unfinished.write_text(text)
             unfinished.chmod(0o644)
             unfinished.replace(self._state / name)
+
+
+def metric_values(text: str, name: str) -> Iterator[float]:
+    """All values of one metric, as Prometheus has them: `name{label="value"} 1`."""
+    for line in text.splitlines():
+        if line.startswith((f"{name}{{", f"{name} ")):
+            yield float(line.rpartition("}")[2].removeprefix(name).split()[0])
+
+
+def _free_port() -> int:
+    """For the program beside us, at the address that both have in common."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

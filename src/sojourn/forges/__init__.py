@@ -14,9 +14,9 @@ from sojourn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from sojourn.forges.forge import Forge
 
-__all__ = ["DRIVERS", "module_of", "open_forge", "script_of"]
+__all__ = ["DRIVERS", "module_of", "open_forge", "options_of", "script_of"]
 
-DRIVERS = ("github",)
+DRIVERS = ("github", "gitlab")
 
 
 def open_forge(driver: str, repo: str, token: str = "") -> Forge:
@@ -28,6 +28,11 @@ def script_of(driver: str) -> str:
     """The shell program that runs this forge's runner on a machine."""
     files = resources.files("sojourn.forges")
     return files.joinpath("common.sh").read_text() + files.joinpath(f"{driver}.sh").read_text()
+
+
+def options_of(driver: str) -> tuple[str, ...]:
+    """The settings of a runner that not all forges have, and this one does."""
+    return tuple(getattr(module_of(driver), "OPTIONS", ()))
 
 
 def module_of(driver: str) -> Any:

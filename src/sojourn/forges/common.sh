@@ -1,6 +1,7 @@
 # What all runners have in common on a machine. The agent is beside it: it fetches the program,
 # ends the runner when nobody needs it, and keeps what is in the workdir for the next machine.
-# Given before: $runner_name, $runner_url, $runner_labels, $single, $job_user, $guard.
+# Given before: $runner_name, $runner_url, $runner_labels, $single, $idle_timeout, $job_user, $guard,
+# $docker_volumes.
 
 state=$PWD/state     # between the agent and this script
 jobs=$PWD/jobs       # jobs/now tells of a job that is being carried out

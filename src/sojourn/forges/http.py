@@ -44,6 +44,7 @@ class Answer:
 
     status: int
     headers: Message
+    data: bytes = field(repr=False)
     json: Any = field(repr=False)
 
     @property
@@ -74,15 +75,16 @@ class Http:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         allow: tuple[int, ...] = (),
+        tries: int = _TRIES,
     ) -> Answer:
         """Raises AuthError, NotFound, Conflict or Transient, unless the status is in `allow`.
 
-        What may pass is tried again; so a call must be one that can be repeated.
+        What may pass is tried again; so a call must be one that can be repeated, or have one try.
         """
         url = path if path.startswith(("http:", "https:")) else self.base + path
         if query:
             url = f"{url}?{urllib.parse.urlencode(query)}"
-        for attempt in range(1, _TRIES + 1):
+        for attempt in range(1, tries + 1):
             ctx.check()
             try:
                 answer = self._once(method, url, body)
@@ -91,7 +93,7 @@ class Http:
                 answer, why = None, _reason(error)
             if answer is not None and not _may_pass(answer):
                 return self._judged(answer, allow)
-            if attempt < _TRIES:
+            if attempt < tries:
                 ctx.sleep(_pause(attempt, answer))
         raise Transient(f"Could not reach {self.host}: {why}")
 
@@ -102,10 +104,10 @@ class Http:
             request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=_WITHIN) as answer:  # noqa: S310
-                return Answer(answer.status, answer.headers, _parsed(answer.read(_LARGEST)))
+                return _answer(answer.status, answer.headers, answer.read(_LARGEST))
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, error.headers, _parsed(error.read(_LARGEST)))
+                return _answer(error.code, error.headers, error.read(_LARGEST))
 
     def _judged(self, answer: Answer, allow: tuple[int, ...]) -> Answer:
         if answer.status < 300 or answer.status in allow:
@@ -145,11 +147,11 @@ def _wanted(headers: Message) -> float | None:
     return max(1.0, float(reset) - time.time()) if reset.isdecimal() else None
 
 
-def _parsed(data: bytes) -> Any:
+def _answer(status: int, headers: Message, data: bytes) -> Answer:
     try:
-        return json.loads(data) if data else None
+        return Answer(status, headers, data, json.loads(data) if data else None)
     except ValueError:
-        return None
+        return Answer(status, headers, data, None)
 
 
 def _reason(error: Exception) -> str:

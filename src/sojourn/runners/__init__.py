@@ -104,6 +104,7 @@ def launch(
     reuse_idle: bool = False,
     startup_script: str = "",
     token_on_machine: bool | None = None,
+    docker_volumes: Sequence[str] = (),
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
     **fields: Unpack[Fields],
@@ -112,6 +113,8 @@ def launch(
 
     Returns None if `reuse` or `reuse_idle` found one that will do. `fields`: those of a task, for
     its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
+
+    `docker_volumes`: what the containers of jobs have of the machine (GitLab only).
 
     What is not given is found: driver and repository from the CI that this program runs in or from
     git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.
@@ -129,6 +132,7 @@ def launch(
         reuse_idle,
         startup_script,
         token_on_machine,
+        tuple(docker_volumes),
     )
     ctx = ctx or context_for(on_event)
     made = _launch(ctx, settings, given)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sojourn import clouds, engine
+from sojourn import clouds, engine, forges
 from sojourn.agent.runner import TOKEN
 from sojourn.core.environment import resolve_environment
 from sojourn.core.errors import Conflict, InvalidInput, SojournError
@@ -34,6 +35,7 @@ IDLE_TIMEOUT = 300  # seconds
 _JOB_USER = "runner"
 _LOOK_EVERY = 2.0  # seconds between questions to a forge
 _UNDO_WITHIN = 60.0
+_VOLUME = re.compile(r"[\w./@~-]+(:[\w./@~,-]+)*")  # one that needs no quotes anywhere
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Settings:
     reuse_idle: bool = False
     startup_script: str = ""
     token_on_machine: bool | None = None
+    docker_volumes: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -58,6 +61,16 @@ class Settings:
             raise InvalidInput("single", "cannot be combined with reuse")
         if not self.labels or not all(self.labels):
             raise InvalidInput("labels", "must be a comma-separated list such as 'cml,gpu'")
+        for volume in self.docker_volumes:
+            if not _VOLUME.fullmatch(volume):
+                raise InvalidInput(
+                    "docker_volumes", f"must be like /on/machine:/in/container, got {volume!r}"
+                )
+
+    def check_for(self, driver: str) -> None:
+        """Refuse what this forge does not have."""
+        if self.docker_volumes and "docker_volumes" not in forges.options_of(driver):
+            raise InvalidInput("docker_volumes", f"not supported for {driver}")
 
 
 class Made(NamedTuple):
@@ -72,6 +85,7 @@ def launch(ctx: Context, settings: Settings, fields: Fields) -> Made | None:
     """Returns when the runner is online. None: another one was there to be used again."""
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
+    settings.check_for(target.driver)
     forge = target.open()
     with ctx.step(f"Asking {target.repo}"):
         repository = forge.check(ctx)
@@ -164,6 +178,7 @@ def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, g
         "job_user": _JOB_USER if private else "",
         # Whoever gives machines an identity of their own choice wants jobs to have it.
         "guard": "1" if private and (guard or not fields.get("permission_set")) else "",
+        "docker_volumes": " ".join(settings.docker_volumes),
     }
     plain = Task(
         runner_script(runner, settings.startup_script, own),

@@ -31,6 +31,8 @@ def bench(forge: SimForge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     """At the end, nothing may be left of any runner, here or at the forge."""
     for name in _VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    source = f"SOJOURN_RUNNER_SOURCE_{forge.driver.upper()}"
+    monkeypatch.setenv(source, f"{forge.url}/_download")
     root = tmp_path / "cloud"
     root.mkdir()
     with in_use(LocalKit(root), monkeypatch) as kit:
