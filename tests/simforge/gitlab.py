@@ -183,6 +183,8 @@ class SimGitLab(SimForge):
             rows = [self._job_row(job) for job in jobs]
         wanted = call.query.get("status")
         rows = [row for row in rows if wanted in (None, row["status"])]
+        if call.query.get("sort", "desc") == "desc":
+            rows.reverse()
         return 200, _page(call, rows, {"status", "order_by", "sort", "system_id"})
 
     def _job_row(self, job: Job) -> dict[str, Any]:
@@ -191,7 +193,10 @@ class SimGitLab(SimForge):
         if status == "running" and job.cancelling:
             status = "canceling"
         status = status or {"failure": "failed", "cancelled": "canceled"}.get(job.conclusion)
-        return {"id": job.id, "status": status or job.conclusion, "project": {"id": _PROJECT}}
+        row = {"id": job.id, "status": status or job.conclusion, "project": {"id": _PROJECT}}
+        if row["status"] == "failed":
+            row["failure_reason"] = "stuck_or_timeout_failure" if job.lost else "script_failure"
+        return row
 
     def _job(self, call: Call) -> Job:
         job = self.work.jobs.get(int(call.parts[0]))

@@ -43,6 +43,7 @@ _FORCE_AFTER = 30.0  # seconds for a machine to tell that it cancelled a job; a 
 _BRIEF = datetime.timedelta(days=1)
 _MAY_REGISTER = frozenset(("api", "create_runner"))
 _HARMLESS = frozenset(("create_runner", "manage_runner"))
+_LOSSES = frozenset(("runner_system_failure", "stuck_or_timeout_failure"))
 _OWN = re.compile(r"(?P<name>.*) \[(?P<task>tpi-[a-z0-9-]+)\]")
 _RIGHTS = (
     "The token needs the `api` scope and the Maintainer role in the project, or the Owner role in "
@@ -199,9 +200,7 @@ class Driver:
         kind = "project_type" if owner.startswith("/projects/") else "group_type"
         return self._pages(ctx, f"{owner}/runners", {"type": kind})
 
-    def _pages(
-        self, ctx: Context, path: str, query: Mapping[str, str]
-    ) -> Iterator[dict[str, Any]]:
+    def _pages(self, ctx: Context, path: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         for page in range(1, _PAGES + 1):
             asked = {**query, "per_page": str(_PAGE), "page": str(page)}
             found = self._api(ctx).call(ctx, "GET", path, query=asked).json
@@ -211,11 +210,11 @@ class Driver:
 
     def _registered(self, ctx: Context, each: Mapping[str, Any]) -> Registered:
         """Lists have no tags. Those that are offline are no use but to be recognised."""
-        id, online = str(each["id"]), each["status"] == "online"
+        number, online = str(each["id"]), each["status"] == "online"
         name, task = _own(each["description"])
-        labels = self._labels(ctx, id) if online else frozenset()
+        labels = self._labels(ctx, number) if online else frozenset()
         busy = self._busy(ctx, each) if online else False
-        return Registered(id, name, online, busy, labels | ({task} if task else set()))
+        return Registered(number, name, online, busy, labels | ({task} if task else set()))
 
     def _labels(self, ctx: Context, id: str) -> frozenset[str]:
         if id not in self._tags:  # they hardly ever change
@@ -254,12 +253,16 @@ class Driver:
         return True
 
     def lost(self, ctx: Context, runner: Runner, job: Job) -> Job | None:
-        """The program does not tell which job it has, GitLab does."""
+        """The program does not tell which job it has, GitLab does: the last one, if nobody told
+        how it ended."""
         for each in self._listed(ctx):
-            if _own(each["description"])[1] == runner.task:
-                running = self._running(ctx, str(each["id"]))
-                found = (f"{row['project']['id']}/{row['id']}" for row in running)
-                return next((Job(run) for run in found), None)
+            if _own(each["description"])[1] != runner.task:
+                continue
+            query = {"order_by": "id", "sort": "desc", "per_page": "1"}
+            path = f"/runners/{each['id']}/jobs"
+            for row in self._api(ctx).call(ctx, "GET", path, query=query).json:
+                if row["status"] == "running" or row.get("failure_reason") in _LOSSES:
+                    return Job(f"{row['project']['id']}/{row['id']}")
         return None
 
     def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
@@ -281,7 +284,7 @@ class Driver:
 
     def may_travel(self) -> bool:
         """As `check` saw it. Most tokens can do whatever their owner can, for up to a year."""
-        return self._brief or bool(self._scopes) and self._scopes <= _HARMLESS
+        return self._brief or (bool(self._scopes) and self._scopes <= _HARMLESS)
 
 
 def _description(runner: Runner) -> str:

@@ -85,7 +85,13 @@ class Client:
         self.job_ended(job)
         for _ in range(50):
             try:
-                self.call("done", job=job["id"], code=str(process.returncode), log="".join(lines))
+                self.call(
+                    "done",
+                    job=job["id"],
+                    code=str(process.returncode),
+                    log="".join(lines),
+                    aborted=str(int(self.ending.is_set())),
+                )
                 return
             except Gone:
                 return

@@ -7,9 +7,9 @@ import signal
 import stat
 import sys
 import threading
-import tomllib
 import urllib.parse
 
+import tomllib
 from client import Client, Gone
 
 GLOBAL = {"concurrent", "listen_address", "runners"}
