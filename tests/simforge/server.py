@@ -46,6 +46,7 @@ class Call:
     body: Any
     base: str
     parts: tuple[str, ...] = ()
+    sent: dict[str, str] = field(default_factory=dict)  # headers of the answer
 
 
 Handler = Callable[[Call], tuple[int, object]]
@@ -64,6 +65,7 @@ class SimForge:
     after: Callable[[Call], None] = lambda call: None  # after its effect
     url: str = ""
     driver: str = ""
+    tools: Path | None = None  # commands that its program needs, for machines
 
     @property
     def repo(self) -> str:
@@ -88,6 +90,10 @@ class SimForge:
         """The runner program that it offers."""
         raise NotImplementedError
 
+    def error(self, message: str) -> object:
+        """How it tells of one."""
+        return {"message": message}
+
     def download(self, path: str) -> bytes:
         """What its vendor offers: the same program for all architectures."""
         return self.program()
@@ -96,13 +102,13 @@ class SimForge:
         return sha256(self.program()).hexdigest()
 
 
-def packed(folder: Path, *more: Path) -> bytes:
-    """A tar.gz that is the same for the same files."""
+def packed(folder: Path, *more: Path, inside: str = "") -> bytes:
+    """A tar.gz that is the same for the same files; `inside`: the folder that they are in."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for path in sorted([*folder.iterdir(), *more]):
             if path.is_file():
-                info = tarfile.TarInfo(path.name)
+                info = tarfile.TarInfo(inside + path.name)
                 info.size, info.mode = path.stat().st_size, 0o755
                 archive.addfile(info, io.BytesIO(path.read_bytes()))
     return gzip.compress(buffer.getvalue(), mtime=0)
@@ -156,11 +162,11 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = self.forge.answer(call)
             self.forge.after(call)
         except Refusal as refusal:
-            self._send(refusal.status, {"message": str(refusal)}, refusal.headers)
+            self._send(refusal.status, self.forge.error(str(refusal)), refusal.headers)
         except ConnectionError:
             self.close_connection = True  # no answer at all
         else:
-            self._send(status, answer)
+            self._send(status, answer, call.sent)
 
     def _body(self, data: bytes) -> Any:
         if "x-www-form-urlencoded" in self.headers.get("Content-Type", ""):

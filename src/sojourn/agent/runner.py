@@ -37,6 +37,7 @@ TOKEN = "token"
 _LOOK_EVERY = 1.0  # seconds; a file is looked at, no more
 _LOOK_SOON = 0.2  # while its script prepares the machine
 _RUNNING_WITHIN = 3600  # seconds; whoever waits for it has long given up
+_ONLINE_WITHIN = 5.0  # until a program that just started can have a job at all
 _LEAVE_WITHIN = 60.0
 _END_WITHIN = 60.0  # for a program without a job that was asked to end
 _RECALL_WITHIN = 60.0
@@ -102,7 +103,7 @@ class RunnerLife:
             aside("program", self._serve)
         if not self._runs:
             self._runs = (self._state / "running").exists()
-            self._since = now if self._runs else self._since
+            self._since = now + _ONLINE_WITHIN if self._runs else self._since
             if self._runs:
                 self._store()  # who it is
             if now - self._since > _RUNNING_WITHIN:

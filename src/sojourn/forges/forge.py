@@ -71,7 +71,7 @@ class Forge(Protocol):
         """All runners of the repository."""
 
     def unregister(self, ctx: Context, id: str) -> bool:
-        """Forget a runner; absent: does nothing. False: it runs a job, and stays."""
+        """Forget a runner; absent: does nothing. False: it runs a job, or may, and stays."""
 
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
         """The same, by the runner itself. No credential that it has is enough: raises AuthError."""

@@ -8,11 +8,11 @@ import re
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.runner import Program
 from sojourn.forges.forge import Job, Registered, Registration, Repository
-from sojourn.forges.http import Http
+from sojourn.forges.http import Http, made_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,7 +36,6 @@ _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 _PAGE = 100
 _PAGES = 100
-_TRIES = 5  # for the registration, which cannot be repeated just so
 _LOOK_EVERY = 5.0
 _OVER_WITHIN = 15 * 60.0  # seconds
 _FORCE_AFTER = 30.0  # seconds for a machine to tell that it cancelled a job; a lost one never does
@@ -156,17 +155,7 @@ class Driver:
         }
 
     def register(self, ctx: Context, runner: Runner) -> Registration:
-        """Its token is told once. So if the answer was lost, the runner is of no use: it goes,
-        and another one is made. There is never more than one."""
-        for attempt in range(1, _TRIES + 1):
-            try:
-                return self._made(ctx, runner)
-            except Transient:
-                if attempt == _TRIES:
-                    raise
-                ctx.sleep(_LOOK_EVERY)
-                self._remove(ctx, runner)
-        raise AssertionError
+        return made_once(ctx, lambda: self._made(ctx, runner), lambda: self._remove(ctx, runner))
 
     def _made(self, ctx: Context, runner: Runner) -> Registration:
         kind, _, number = self._owned(ctx).strip("/").partition("s/")

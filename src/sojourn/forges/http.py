@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import os
 import random
 import ssl
 import time
@@ -16,18 +17,18 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sojourn.core.errors import AuthError, Conflict, IntegrityError, NotFound, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from email.message import Message
-    from pathlib import Path
 
     from sojourn.core.context import Context
 
-__all__ = ["Answer", "Http", "download"]
+__all__ = ["Answer", "Http", "checksum", "download", "made_once"]
 
 _WITHIN = 30.0  # seconds for an answer
 _TRIES = 6
@@ -36,6 +37,7 @@ _LATER = frozenset((408, 429, 500, 502, 503, 504))
 _PIECE = 1 << 20
 _LARGEST = 64 << 20  # bytes of an answer
 _AGENT = {"User-Agent": "sojourn"}
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -161,20 +163,44 @@ def _reason(error: Exception) -> str:
     return str(why) or type(error).__name__
 
 
+def made_once(ctx: Context, make: Callable[[], _T], remove: Callable[[], None]) -> _T:
+    """Make something whose secret is told only once, by a call that has one try.
+
+    If the answer was lost, what may have been made is of no use: it goes before the next try. So
+    there is never more than one.
+    """
+    for attempt in range(1, _TRIES):
+        try:
+            return make()
+        except Transient:
+            ctx.sleep(_pause(attempt, None))
+            remove()
+    return make()
+
+
+def checksum(ctx: Context, url: str) -> str:
+    """The SHA-256 of what is there now."""
+    return _tried(ctx, url, Path(os.devnull))
+
+
 def download(ctx: Context, url: str, file: Path, sha256: str) -> None:
     """Fetch a file that must be the one that it was said to be."""
+    found = _tried(ctx, url, file)
+    if found != sha256:
+        file.unlink()
+        raise IntegrityError(f"{url} has SHA-256 {found}, expected {sha256}")
+
+
+def _tried(ctx: Context, url: str, file: Path) -> str:
     for attempt in range(1, _TRIES + 1):
         ctx.check()
         try:
-            found = _fetched(ctx, url, file)
-            break
+            return _fetched(ctx, url, file)
         except (OSError, http.client.HTTPException) as error:
             if attempt == _TRIES:
                 raise Transient(f"Could not download {url}: {_reason(error)}") from error
             ctx.sleep(_pause(attempt, None))
-    if found != sha256:
-        file.unlink()
-        raise IntegrityError(f"{url} has SHA-256 {found}, expected {sha256}")
+    raise AssertionError
 
 
 def _fetched(ctx: Context, url: str, file: Path) -> str:

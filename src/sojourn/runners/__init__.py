@@ -63,8 +63,10 @@ class Launched(Handle):
             runner = self.runner()
         gone = runner is None or self._unregister(runner, token)
         if not gone and not force:
+            why = forges.lacking(runner.driver).get("reuse_idle") if runner else ""
+            unknown = f"Cannot tell whether {self.id} is running a job: {why}"
             raise Conflict(
-                f"{self.id} is running a job",
+                unknown if why else f"{self.id} is running a job",
                 hint=f"Wait, or run `sojourn runner delete --force {self.id}` to end the job.",
             )
         self.delete(fetch=False, force=force)

@@ -71,6 +71,9 @@ class Settings:
         """Refuse what this forge does not have."""
         if self.docker_volumes and "docker_volumes" not in forges.options_of(driver):
             raise InvalidInput("docker_volumes", f"not supported for {driver}")
+        for name, why in forges.lacking(driver).items():
+            if getattr(self, name):
+                raise InvalidInput(name, f"not supported for {driver}: {why}")
 
 
 class Made(NamedTuple):
@@ -93,7 +96,7 @@ def launch(ctx: Context, settings: Settings, fields: Fields) -> Made | None:
         if _is_there(ctx, settings, registered):
             return None
         programs = forge.programs(ctx)
-    settings = _with_single(ctx, settings, repository.public)
+    settings = _with_single(ctx, settings, repository.public, target.driver)
     chosen = _id_for(settings)
     runner = Runner(
         target.driver,
@@ -142,17 +145,17 @@ def _is_there(ctx: Context, settings: Settings, registered: Sequence[Registered]
     return False
 
 
-def _with_single(ctx: Context, settings: Settings, public: bool) -> Settings:
+def _with_single(ctx: Context, settings: Settings, public: bool, driver: str) -> Settings:
+    single = settings.single
+    if single is None:
+        reused = settings.reuse or settings.reuse_idle
+        single = public and not reused and "single" not in forges.lacking(driver)
     if public and not settings.single:
         ctx.warn(
             "The repository is public: jobs of pull requests from forks, which anybody can open, "
-            "may run on this machine."
-            + ("" if settings.single is False else " It ends after one job (single).")
+            "may run on this machine." + (" It ends after one job (single)." if single else "")
         )
-    if settings.single is None:
-        reused = settings.reuse or settings.reuse_idle
-        return replace(settings, single=public and not reused)
-    return settings
+    return replace(settings, single=single)
 
 
 def _id_for(settings: Settings) -> TaskId:

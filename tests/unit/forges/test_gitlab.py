@@ -57,10 +57,7 @@ def test_a_chosen_name_does_not_hide_whose_it_is(gitlab: SimGitLab, runner: Runn
     assert gitlab.work.runners[int(made.id)].labels == ("cml", runner.task)
 
 
-def test_an_answer_that_was_lost_leaves_no_second_runner(
-    gitlab: SimGitLab, runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LOOK_EVERY", 0.01)
+def test_an_answer_that_was_lost_leaves_no_second_runner(gitlab: SimGitLab, runner: Runner) -> None:
     lost: list[Call] = []
 
     def lose(call: Call) -> None:

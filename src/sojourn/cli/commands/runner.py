@@ -32,7 +32,7 @@ def runner() -> None:
 
 
 @runner.command(options_metavar="[OPTIONS]")
-@click.option("--driver", help="Forge: github or gitlab (default: found from the repository).")
+@click.option("--driver", help="Forge: github, gitlab or bitbucket (default: found here).")
 @click.option("--repo", metavar="URL", help="Repository or organization (default: found here).")
 @click.option("--token", help="Token of the forge (default: CML_TOKEN, REPO_TOKEN or its own).")
 @click.option("--labels", default="cml", show_default=True, help="Comma-separated labels.")
