@@ -7,6 +7,8 @@ command -v java >/dev/null 2>&1 ||
 make_user
 fetch_program
 credentials
+# What is in there is written here, not by jobs: a link of theirs would lead us elsewhere.
+[ -z "$job_user" ] || chown "$(id -u)" "$jobs"
 work=$program/work
 mkdir -p "$work"
 [ -z "$job_user" ] || chown "$job_user" "$work"
@@ -37,16 +39,16 @@ mkfifo -m 600 "$arguments"
 END
 	rm -f "$arguments"
 } &
-rm -f "$jobs/program"
+rm -f "$program/number"
 # shellcheck disable=SC2016 # for the other shell
-as_user sh -c 'echo $$ > "$1" && exec java "@$2"' sh "$jobs/program" "$arguments" &
+as_user sh -c 'echo $$ > "$1" && exec java "@$2"' sh "$program/number" "$arguments" &
 around=$!
 unset client_secret
-until [ -s "$jobs/program" ]; do
+until [ -s "$program/number" ]; do
 	kill -0 "$around" 2>/dev/null || fail "could not start the runner"
 	sleep 0.1
 done
-read -r number < "$jobs/program"
+read -r number < "$program/number"
 
 # below NUMBER: the processes that it started, and those that these did.
 below() {

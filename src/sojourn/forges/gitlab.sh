@@ -78,6 +78,7 @@ set -- --config "$private/config.toml"
 if [ -n "$single" ] && [ -z "$gate" ]; then
 	# It has no metrics, and looks after its time by itself. Which job it had, if any, GitLab knows.
 	set -- run-single "$@" --runner sojourn --max-builds 1 --wait-timeout "$idle_timeout"
+	rm -f "$jobs/now"
 	echo "$$" > "$jobs/now"
 else
 	echo gitlab_runner_jobs > "$state/metric"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import stat
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sojourn.core.runner import Runner
-from sojourn.runners.script import runner_script
+from tests.unit.forges.machine import Machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,55 +38,30 @@ out.joinpath("asked").write_text(str(len(asked)))
 """
 
 
-class _Machine:
-    def __init__(self, folder: Path) -> None:
-        self.out, self.tools = folder / "out", folder / "tools"
-        self.workdir = folder / "agent" / "workdir"
-        for each in (self.out, self.tools, self.workdir / "state"):
-            each.mkdir(parents=True)
-        (self.workdir / "state" / "port").write_text("4711\n")
-        credentials = f"runner_token={_TOKEN}\ngitlab_url=https://example.com/gitlab\n"
-        (self.workdir / "state" / "credentials").write_text(credentials)
-        self.has("docker", "exit 1")
+def _run(machine: Machine, program: str, runner: Runner, **settings: str) -> str:
+    machine.has("gitlab-runner", program.format(out=machine.out))
+    done = machine.start(runner, **settings)
+    output, _ = done.communicate(timeout=60)
+    assert done.returncode == 0, output
+    return (machine.out / "arguments").read_text()
 
-    def has(self, name: str, text: str) -> None:
-        """A command in place of the machine's own."""
-        file = self.tools / name
-        file.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}\n")
-        file.chmod(0o755)
 
-    def run(self, program: str, runner: Runner, **settings: str) -> str:
-        self.has("gitlab-runner", program.format(out=self.out))
-        given = {"job_user": "", "guard": "", "docker_volumes": "", **settings}
-        script = self.workdir.parent / "script"
-        script.write_text(runner_script(runner, "", given))
-        environment = {**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}"}
-        done = subprocess.run(
-            ["/bin/sh", str(script)],
-            cwd=self.workdir,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return (self.out / "arguments").read_text()
-
-    def config(self) -> dict[str, object]:
-        return dict(tomllib.loads((self.out / "config.toml").read_text()))
+def _config(machine: Machine) -> dict[str, object]:
+    return dict(tomllib.loads((machine.out / "config.toml").read_text()))
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> _Machine:
-    return _Machine(tmp_path)
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    with Machine(tmp_path, runner_token=_TOKEN, gitlab_url="https://example.com/gitlab") as made:
+        yield made
 
 
 def _runner(*, single: bool = False) -> Runner:
     return Runner("gitlab", "https://example.com/gitlab/a/b", "it", "tpi-it", single=single)
 
 
-def test_the_token_is_in_one_file_that_only_its_owner_can_read(machine: _Machine) -> None:
-    arguments = machine.run(_PLAIN, _runner())
+def test_the_token_is_in_one_file_that_only_its_owner_can_read(machine: Machine) -> None:
+    arguments = _run(machine, _PLAIN, _runner())
     assert arguments.startswith("run --config ")
     assert _TOKEN not in arguments
     assert _TOKEN not in (machine.out / "environment").read_text()
@@ -95,7 +69,7 @@ def test_the_token_is_in_one_file_that_only_its_owner_can_read(machine: _Machine
     assert not (machine.workdir / "state" / "credentials").exists()
     inside = [path for path in machine.workdir.rglob("*") if path.is_file()]
     assert not any(_TOKEN in path.read_text() for path in inside)
-    config = machine.config()
+    config = _config(machine)
     assert config["listen_address"] == "127.0.0.1:4711"
     assert isinstance(config["runners"], list)
     (runner,) = config["runners"]
@@ -103,10 +77,10 @@ def test_the_token_is_in_one_file_that_only_its_owner_can_read(machine: _Machine
     assert runner["executor"] == "shell"
 
 
-def test_jobs_are_in_containers_where_there_is_docker(machine: _Machine) -> None:
+def test_jobs_are_in_containers_where_there_is_docker(machine: Machine) -> None:
     machine.has("docker", "echo '{\"nvidia\": {}}'")
-    machine.run(_PLAIN, _runner(), docker_volumes="/data:/data:ro /models")
-    config = machine.config()
+    _run(machine, _PLAIN, _runner(), docker_volumes="/data:/data:ro /models")
+    config = _config(machine)
     assert isinstance(config["runners"], list)
     (runner,) = config["runners"]
     assert runner["executor"] == "docker"
@@ -114,16 +88,16 @@ def test_jobs_are_in_containers_where_there_is_docker(machine: _Machine) -> None
     assert runner["docker"]["gpus"] == "all"
 
 
-def test_one_for_a_single_job_takes_one_and_waits_as_long_as_it_may(machine: _Machine) -> None:
-    arguments = machine.run(_PLAIN, _runner(single=True))
+def test_one_for_a_single_job_takes_one_and_waits_as_long_as_it_may(machine: Machine) -> None:
+    arguments = _run(machine, _PLAIN, _runner(single=True))
     assert arguments.startswith("run-single --config ")
     assert arguments.endswith("--runner sojourn --max-builds 1 --wait-timeout 300\n")
 
 
-def test_the_only_job_of_another_user_starts_when_no_other_can_follow(machine: _Machine) -> None:
+def test_the_only_job_of_another_user_starts_when_no_other_can_follow(machine: Machine) -> None:
     machine.has("id", "echo 0")
     machine.has("chown", ":")
-    arguments = machine.run(_WAITING, _runner(single=True), job_user="of-jobs")
+    arguments = _run(machine, _WAITING, _runner(single=True), job_user="of-jobs")
     assert arguments.startswith("run --config ")
     assert arguments.endswith("--user of-jobs\n")
     assert (machine.out / "asked").read_text() == "1"
