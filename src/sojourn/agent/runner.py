@@ -6,20 +6,19 @@ of the workdir. Jobs can write some of them: a lie makes a runner end early or l
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import platform
 import shlex
 import shutil
-import socket
 import tarfile
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn import forges
 from sojourn.agent.background import aside, say
+from sojourn.agent.metrics import free_port, metric
 from sojourn.core.context import Context
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import AuthError, SojournError
@@ -28,10 +27,10 @@ from sojourn.forges.forge import Job
 from sojourn.forges.http import download
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["RunnerLife", "metric_values"]
+__all__ = ["RunnerLife"]
 
 TOKEN = "token"
 _LOOK_EVERY = 1.0  # seconds; a file is looked at, no more
@@ -41,10 +40,8 @@ _ONLINE_WITHIN = 5.0  # until a program that just started can have a job at all
 _LEAVE_WITHIN = 60.0
 _END_WITHIN = 60.0  # for a program without a job that was asked to end
 _RECALL_WITHIN = 60.0
-_METRIC_WITHIN = 2.0  # for an answer from this machine
 _RERUN_WITHIN = 1800.0
 _LONGEST = 1000  # bytes that a job can tell of itself
-_LARGEST = 4 << 20  # bytes of a program's metrics
 
 
 class RunnerLife:
@@ -88,7 +85,7 @@ class RunnerLife:
         file = self._state / "credentials"
         file.touch(0o600)
         file.write_text(text)
-        self._port = _free_port()
+        self._port = free_port()
         (self._state / "port").write_text(f"{self._port}\n")
         if job := self._told() or (Job("") if self._mark.exists() else None):
             self._job.unlink(missing_ok=True)
@@ -169,13 +166,9 @@ class RunnerLife:
         """
         try:
             name = (self._state / "metric").read_text().strip()
-            connection = http.client.HTTPConnection("127.0.0.1", self._port, _METRIC_WITHIN)
-            with closing(connection):
-                connection.request("GET", "/metrics")
-                text = connection.getresponse().read(_LARGEST).decode("utf-8", "replace")
-            return sum(metric_values(text, name))
-        except (OSError, ValueError, http.client.HTTPException):
+        except OSError:
             return 0
+        return metric(self._port, name)
 
     def _told(self) -> Job | None:
         """The job that is being carried out, as the hooks of the program tell."""
@@ -242,17 +235,3 @@ class RunnerLife:
             unfinished.write_text(text)
             unfinished.chmod(0o644)
             unfinished.replace(self._state / name)
-
-
-def metric_values(text: str, name: str) -> Iterator[float]:
-    """All values of one metric, as Prometheus has them: `name{label="value"} 1`."""
-    for line in text.splitlines():
-        if line.startswith((f"{name}{{", f"{name} ")):
-            yield float(line.rpartition("}")[2].removeprefix(name).split()[0])
-
-
-def _free_port() -> int:
-    """For the program beside us, at the address that both have in common."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sojourn.agent.runner import metric_values
+from sojourn.agent.metrics import free_port, metric, values
 
 _TEXT = """\
 # HELP jobs The current number of running builds
@@ -15,5 +15,9 @@ jobs 4
 
 
 def test_all_values_of_one_metric_are_read() -> None:
-    assert list(metric_values(_TEXT, "jobs")) == [1, 2, 4]
-    assert list(metric_values(_TEXT, "builds")) == []
+    assert list(values(_TEXT, "jobs")) == [1, 2, 4]
+    assert list(values(_TEXT, "builds")) == []
+
+
+def test_a_program_that_does_not_answer_has_none() -> None:
+    assert metric(free_port(), "jobs") == 0

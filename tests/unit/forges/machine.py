@@ -43,7 +43,9 @@ class Machine:
         for each in self._started:
             with suppress(ProcessLookupError):
                 os.killpg(each.pid, signal.SIGKILL)
-            each.communicate()
+            each.wait()
+            if each.stdout:
+                each.stdout.close()
 
     def has(self, name: str, text: str) -> None:
         """A command in place of the machine's own."""
