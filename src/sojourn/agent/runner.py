@@ -71,7 +71,7 @@ class RunnerLife:
         self._since = time.monotonic()
         self._store = store
         self._runs = False
-        self._busy = False
+        self._doing: Job | None = None
         self._served = False
         self._left = False
         self._asked = False
@@ -126,15 +126,15 @@ class RunnerLife:
     def _look(self, now: float) -> None:
         """Whether there is a job; the next machine has to know, if this one is lost."""
         counted = self._count() > 0
-        busy = counted or self._told() is not None
-        if busy != self._busy:
-            self._busy = busy
+        job = self._told() or (Job("") if counted else None)
+        if job != self._doing:  # which one it is may be told later than that there is one
+            self._doing = job
             if counted:
                 self._mark.touch()
             else:
                 self._mark.unlink(missing_ok=True)
             self._store()
-        if busy:
+        if job:
             self._since = now
 
     @property

@@ -104,3 +104,16 @@ def test_a_job_that_was_lost_is_told_if_nothing_can_be_done(
     machine.life.prepare()
     assert not (machine.workdir / "busy").exists()
     assert "a job may have been lost with the machine; re-run it by hand" in capfd.readouterr().err
+
+
+def test_which_job_it_is_can_be_told_later(machine: _Machine) -> None:
+    machine.life.prepare()
+    machine.tells("running")
+    told = machine.workdir / "jobs" / "now"
+    told.parent.mkdir()
+    machine.life.over()
+    before = machine.stored
+    for number, text in enumerate(("12\n", "12 {abc}\n", "12 {abc}\n")):
+        told.write_text(text)
+        machine.life.over()
+        assert machine.stored == before + min(number + 1, 2)
