@@ -9,6 +9,7 @@ import re
 import tarfile
 import threading
 import urllib.parse
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from typing import Any
 
 from tests.simforge.work import Work
 
-__all__ = ["Call", "Refusal", "SimForge", "checked", "served"]
+__all__ = ["Call", "Refusal", "SimForge", "bundled", "checked", "packed", "served"]
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -45,6 +46,7 @@ class Call:
     body: Any
     base: str
     parts: tuple[str, ...] = ()
+    sent: dict[str, str] = field(default_factory=dict)  # headers of the answer
 
 
 Handler = Callable[[Call], tuple[int, object]]
@@ -63,6 +65,8 @@ class SimForge:
     after: Callable[[Call], None] = lambda call: None  # after its effect
     url: str = ""
     driver: str = ""
+    publishes_sums: bool = True
+    tools: Path | None = None  # commands that its program needs, for machines
 
     @property
     def repo(self) -> str:
@@ -87,20 +91,39 @@ class SimForge:
         """The runner program that it offers."""
         raise NotImplementedError
 
+    def error(self, message: str) -> object:
+        """How it tells of one."""
+        return {"message": message}
+
+    def download(self, path: str) -> bytes:
+        """What its vendor offers: the same program for all architectures."""
+        return self.program()
+
     def program_sum(self) -> str:
         return sha256(self.program()).hexdigest()
 
 
-def packed(folder: Path, *more: Path) -> bytes:
-    """A tar.gz that is the same for the same files."""
+def packed(folder: Path, *more: Path, inside: str = "") -> bytes:
+    """A tar.gz that is the same for the same files; `inside`: the folder that they are in."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for path in sorted([*folder.iterdir(), *more]):
             if path.is_file():
-                info = tarfile.TarInfo(path.name)
+                info = tarfile.TarInfo(inside + path.name)
                 info.size, info.mode = path.stat().st_size, 0o755
                 archive.addfile(info, io.BytesIO(path.read_bytes()))
     return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def bundled(folder: Path, *more: Path) -> bytes:
+    """One file that Python can run, of a folder whose main program is `standin.py`."""
+    buffer = io.BytesIO(b"#!/usr/bin/env python3\n")
+    buffer.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        for path in sorted([*folder.glob("*.py"), *more]):
+            name = "__main__.py" if path.name == "standin.py" else path.name
+            archive.writestr(zipfile.ZipInfo(name), path.read_bytes())
+    return buffer.getvalue()
 
 
 def checked(body: Any, required: Mapping[str, type], optional: Mapping[str, type]) -> Any:
@@ -129,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.forge.work.program(name, json.loads(data)))
             return
         if parts.path.startswith("/_download/"):
-            self._send(200, self.forge.program())
+            self._send(200, self.forge.download(parts.path.removeprefix("/_download/")))
             return
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
         base = f"http://{self.headers['Host']}"
@@ -140,11 +163,11 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = self.forge.answer(call)
             self.forge.after(call)
         except Refusal as refusal:
-            self._send(refusal.status, {"message": str(refusal)}, refusal.headers)
+            self._send(refusal.status, self.forge.error(str(refusal)), refusal.headers)
         except ConnectionError:
             self.close_connection = True  # no answer at all
         else:
-            self._send(status, answer)
+            self._send(status, answer, call.sent)
 
     def _body(self, data: bytes) -> Any:
         if "x-www-form-urlencoded" in self.headers.get("Content-Type", ""):

@@ -32,6 +32,7 @@ class Job:
     runner_id: int = 0
     log: str = ""
     cancelling: bool = False
+    lost: bool = False  # nobody told how it ended, or its runner could not go on
     renewed: float = 0.0  # when its runner last told that it goes on
 
 
@@ -97,14 +98,14 @@ class Work:
         for job in self.jobs.values():
             silent = time.monotonic() - job.renewed > LOST_AFTER
             if job.status == "in_progress" and silent:
-                job.status, job.conclusion = "completed", "failure"
+                job.status, job.conclusion, job.lost = "completed", "failure", True
                 if job.cancelling:
                     job.conclusion = "cancelled"
 
     def again(self, job: Job) -> None:
         """Queue a job that is over once more."""
         with self.lock:
-            job.status, job.conclusion, job.cancelling = "queued", "", False
+            job.status, job.conclusion, job.cancelling, job.lost = "queued", "", False, False
             job.runner, job.runner_id, job.attempt = "", 0, job.attempt + 1
 
     def program(self, path: str, body: dict[str, str]) -> tuple[int, object]:
@@ -123,6 +124,7 @@ class Work:
             if path == "done" and job.runner_id == runner.id and job.status == "in_progress":
                 job.status = "completed"
                 job.log = body["log"]
+                job.lost = body.get("aborted") == "1"
                 job.conclusion = "success" if body["code"] == "0" else "failure"
                 if job.cancelling:
                     job.conclusion = "cancelled"

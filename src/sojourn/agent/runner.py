@@ -1,42 +1,44 @@
 """The life of a CI runner on its machine: its program comes, jobs come and go, nobody needs it.
 
 Its script is beside us, maybe in another container, so all that both say to each other is in files
-of the workdir. Jobs can write some of them: a lie makes a runner end early or late, no more.
+of the workdir. Jobs can make them lie: then a runner ends early or late, no more.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import shlex
 import shutil
-import tarfile
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn import forges
+from sojourn.agent import runner_program
 from sojourn.agent.background import aside, say
+from sojourn.agent.metrics import free_port, metric
 from sojourn.core.context import Context
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import AuthError, SojournError
 from sojourn.core.runner import CREDENTIALS, Runner
 from sojourn.forges.forge import Job
-from sojourn.forges.http import download
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["RunnerLife"]
+__all__ = ["TOKEN", "RunnerLife"]
 
 TOKEN = "token"
 _LOOK_EVERY = 1.0  # seconds; a file is looked at, no more
 _LOOK_SOON = 0.2  # while its script prepares the machine
 _RUNNING_WITHIN = 3600  # seconds; whoever waits for it has long given up
+_ONLINE_WITHIN = 5.0  # until a program that just started can have a job at all
 _LEAVE_WITHIN = 60.0
+_END_WITHIN = 60.0  # for a program without a job that was asked to end
+_RECALL_WITHIN = 60.0
 _RERUN_WITHIN = 1800.0
 _LONGEST = 1000  # bytes that a job can tell of itself
 
@@ -63,14 +65,16 @@ class RunnerLife:
         self._program = folder / "program"
         self._state = workdir / "state"
         self._job = workdir / "jobs" / "now"
+        self._mark = workdir / "busy"
+        self._port = 0
         self._since = time.monotonic()
         self._store = store
         self._runs = False
-        self._busy = False
+        self._doing: Job | None = None
         self._rerunning: threading.Thread | None = None
         self._served = False
         self._left = False
-        self._stays = False
+        self._asked = False
         self.reason = ""
 
     def prepare(self) -> None:
@@ -81,9 +85,12 @@ class RunnerLife:
         file = self._state / "credentials"
         file.touch(0o600)
         file.write_text(text)
-        if job := self._now():
-            self._job.unlink()
-            self._rerunning = aside("rerun", lambda: self._rerun(job))
+        self._port = free_port()
+        (self._state / "port").write_text(f"{self._port}\n")
+        if job := self._told() or (Job("") if self._mark.exists() else None):
+            self._job.unlink(missing_ok=True)
+            self._mark.unlink(missing_ok=True)
+            self._recall(job)
 
     def over(self) -> bool:
         """Whether it is over: idle for too long, or it never began."""
@@ -92,27 +99,47 @@ class RunnerLife:
             self._served = True
             aside("program", self._serve)
         if not self._runs:
-            self._runs = (self._state / "running").exists()
-            self._since = now if self._runs else self._since
-            if self._runs:
-                self._store()  # who it is
-            if now - self._since > _RUNNING_WITHIN:
-                self.reason = f"the runner did not start in {format_seconds(_RUNNING_WITHIN)}"
-            return bool(self.reason)
-        busy = self._now() is not None
-        if busy != self._busy:
-            self._busy = busy
-            self._store()
-        if busy or (self._rerunning and self._rerunning.is_alive()):
-            self._since = now
+            return self._not_begun(now)
+        self._look(now)
+        if self._asked:
+            return now - self._since > _END_WITHIN
         limit = self._runner.idle_timeout
-        if not limit or now - self._since < limit:
+        return bool(limit) and now - self._since >= limit and self._end(now, limit)
+
+    def _not_begun(self, now: float) -> bool:
+        """Whether it never will."""
+        self._runs = (self._state / "running").exists()
+        if self._runs:
+            self._since = now + _ONLINE_WITHIN
+            self._store()  # who it is
+        elif now - self._since > _RUNNING_WITHIN:
+            self.reason = f"the runner did not start in {format_seconds(_RUNNING_WITHIN)}"
+        return bool(self.reason)
+
+    def _look(self, now: float) -> None:
+        """Whether there is a job; the next machine has to know, if this one is lost."""
+        counted = self._count() > 0
+        job = self._told() or (Job("") if counted else None)
+        if job != self._doing:  # which one it is may be told later than that there is one
+            self._doing = job
+            if counted:
+                self._mark.touch()
+            else:
+                self._mark.unlink(missing_ok=True)
+            self._store()
+        if job or (self._rerunning and self._rerunning.is_alive()):
+            self._since = now
+
+    def _end(self, now: float, limit: int) -> bool:
+        """Whether it has ended; a program that finishes its job when it is asked is asked."""
+        self.reason = f"no job for {format_seconds(limit)}"
+        if (self._state / "ends-when-asked").exists():
+            self._asked, self._since = True, now
+            self._tell("end", "")
             return False
         if not self.leave():
-            self._since = now  # a job came in the last moment
+            self._since, self.reason = now, ""  # a job came in the last moment
             return False
-        still = "; still registered, until the next launch or `sojourn gc`" if self._stays else ""
-        self.reason = f"no job for {format_seconds(limit)}{still}"
         return True
 
     @property
@@ -128,30 +155,51 @@ class RunnerLife:
         try:
             ctx = Context().within(_LEAVE_WITHIN)
             self._left = self._forge.leave(ctx, self._runner, self._credentials)
-        except AuthError as error:
+        except SojournError as error:
             say(f"the runner stays registered, offline: {error.message}")
             self._left = True
-            self._stays = True
-        except SojournError as error:
-            say(f"could not unregister the runner: {error.message}")
-            self._left = True
+            if isinstance(error, AuthError) and self.reason:
+                self.reason += "; still registered, until the next launch or `sojourn gc`"
         return self._left
 
-    def _now(self) -> Job | None:
-        """The job that is being carried out, as the hooks of the program tell."""
+    def _count(self) -> float:
+        """The jobs that are being carried out, of a program that counts them instead.
+
+        Its script tells the name of the metric. A program that does not answer has none: it ends
+        when it is asked, but not before its job does.
+        """
+        try:
+            name, _, mark = (self._state / "metric").read_text().strip().partition(" ")
+        except OSError:
+            return 0
+        return metric(self._port, name, mark)
+
+    def _told(self) -> Job | None:
+        """The job that is being carried out, as the program's hooks and processes tell."""
         try:
             descriptor = os.open(self._job, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
+            with open(descriptor, "rb") as file:
+                words = (file.read(_LONGEST) or b"").decode("ascii", "replace").split()
+        except OSError:  # none; or a folder, which only a job would make
             return None
-        with open(descriptor, "rb") as file:
-            words = file.read(_LONGEST).decode("ascii", "replace").split()
         return Job(*words[1:3]) if len(words) > 1 else Job("")
 
-    def _rerun(self, job: Job) -> None:
-        """What the machine before us was doing when it was lost."""
+    def _recall(self, job: Job) -> None:
+        """Find what the machine before us was doing, while our own program has no job yet."""
         if not self._token:
-            say(f"run {job.run or 'unknown'} was lost with its machine; re-run it by hand")
+            what = f"run {job.run} was" if job.run else "a job may have been"
+            say(f"{what} lost with the machine; re-run it by hand")
             return
+        try:
+            ctx = Context().within(_RECALL_WITHIN)
+            lost = self._forge.lost(ctx, self._runner, job, self._credentials)
+        except SojournError as error:
+            say(f"could not find out which job was lost: {error.message}")
+            return
+        if lost:
+            self._rerunning = aside("rerun", lambda: self._rerun(lost))
+
+    def _rerun(self, job: Job) -> None:
         try:
             done = self._forge.rerun(Context().within(_RERUN_WITHIN), self._runner, job)
         except SojournError as error:
@@ -161,32 +209,12 @@ class RunnerLife:
 
     def _serve(self) -> None:
         try:
-            self._fetch()
+            runner_program.fetch(self._runner.programs, self._program)
         except Exception as error:  # whatever it is, the script waits for an answer
             why = error.message if isinstance(error, SojournError) else str(error)
             self._tell("no-program", f"could not fetch the runner program: {why}")
         else:
             self._tell("program", str(self._program))
-
-    def _fetch(self) -> None:
-        found = self._runner.programs.get(platform.machine())
-        if found is None:
-            known = ", ".join(self._runner.programs) or "none"
-            raise AuthError(f"there is none for {platform.machine()} (there is: {known})")
-        shutil.rmtree(self._program, ignore_errors=True)
-        self._program.mkdir(mode=0o755)
-        name = found.url.rpartition("/")[2]
-        file = self._program / name
-        download(Context(), found.url, file, found.sha256)
-        if name.endswith((".tar.gz", ".tgz")):
-            with tarfile.open(file) as archive:
-                # Older ones have no filters, and need none: it is the vendor's very file.
-                if hasattr(tarfile, "data_filter"):
-                    archive.extraction_filter = staticmethod(tarfile.data_filter)
-                archive.extractall(self._program)  # noqa: S202
-            file.unlink()
-        else:
-            file.chmod(0o755)
 
     def _tell(self, name: str, text: str) -> None:
         """All at once: the script looks for the file, then reads it."""

@@ -371,7 +371,8 @@ class _Attempt:
         while True:
             code = script.wait(0)
             if code is not None:
-                return self._ended(code, script.out_of_memory)
+                report = self._ended(code, script.out_of_memory)
+                return replace(report, reason=report.reason or self._why_over())
             if self._notice:
                 script.end(0 if self._notice.abandoned else self._config.grace)
                 return self._preempted()
@@ -382,6 +383,10 @@ class _Attempt:
                 return self._idle(ending.reason)
             left = self._deadline - time.monotonic()
             self._wakeup.wait(min(left, ending.look_within, _LOOK_AGAIN))
+
+    def _why_over(self) -> str:
+        """A runner that was asked to end does so when its job is done."""
+        return self._runner.reason if self._runner else ""
 
     def _ended(self, code: int, out_of_memory: bool) -> Report:
         if code == 0:

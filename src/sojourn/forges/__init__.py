@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sojourn.forges.forge import Forge
 
-__all__ = ["DRIVERS", "module_of", "open_forge", "script_of"]
+__all__ = ["DRIVERS", "lacking", "module_of", "open_forge", "options_of", "script_of"]
 
-DRIVERS = ("github",)
+DRIVERS = ("github", "gitlab", "bitbucket")
 
 
 def open_forge(driver: str, repo: str, token: str = "") -> Forge:
@@ -30,6 +32,17 @@ def script_of(driver: str) -> str:
 
     files = resources.files("sojourn.forges")
     return files.joinpath("common.sh").read_text() + files.joinpath(f"{driver}.sh").read_text()
+
+
+def options_of(driver: str) -> tuple[str, ...]:
+    """The settings of a runner that not all forges have, and this one does."""
+    return tuple(getattr(module_of(driver), "OPTIONS", ()))
+
+
+def lacking(driver: str) -> Mapping[str, str]:
+    """The settings of a runner that this forge cannot have, unlike others, and why."""
+    found: Mapping[str, str] = getattr(module_of(driver), "LACKING", {})
+    return found
 
 
 def module_of(driver: str) -> Any:

@@ -1,7 +1,7 @@
 # What all runners have in common on a machine. The agent is beside it: it fetches the program,
 # ends the runner when nobody needs it, and keeps what is in the workdir for the next machine.
-# Given before: $runner_name, $runner_url, $runner_labels, $single, $job_user, $hide_identity,
-# $docker.
+# Given before: $runner_name, $runner_url, $runner_labels, $single, $idle_timeout, $job_user,
+# $hide_identity, $docker, $docker_volumes.
 
 state=$PWD/state        # between the agent and this script
 told=$PWD/jobs          # told/now tells the agent of a job that is being carried out
@@ -19,7 +19,7 @@ fail() { say "$*"; exit 1; }
 make_user() {
 	if [ -z "$job_user" ] || [ "$(id -u)" != 0 ]; then
 		job_user=
-		home=$(mktemp -d "$PWD/../runner.XXXXXX")
+		home=$(mktemp -d "$PWD/../runner.XXXXXX" 2>/dev/null || mktemp -d)
 	else
 		id "$job_user" >/dev/null 2>&1 ||
 			useradd --create-home --shell /bin/bash "$job_user" 2>/dev/null ||
@@ -56,11 +56,14 @@ as_user() {
 	fi
 }
 
-# fetch_program: have the agent bring the program; $program is the folder that it is in.
+# fetch_program [ours]: have the agent bring the program; $program is the folder that it is in. Jobs
+# can change it, unless it is ours.
 fetch_program() {
 	: > "$state/want-program"
 	until [ -e "$state/program" ] || [ -e "$state/no-program" ]; do sleep 0.2; done
 	[ -e "$state/program" ] || fail "$(cat "$state/no-program")"
+	program=$(cat "$state/program")
+	[ -z "${1:-}" ] || return
 	program=$home/runner-program
 	rm -rf "$program"
 	mv "$(cat "$state/program")" "$program" 2>/dev/null || cp -R "$(cat "$state/program")" "$program"

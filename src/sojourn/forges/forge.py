@@ -71,10 +71,16 @@ class Forge(Protocol):
         """All runners of the repository."""
 
     def unregister(self, ctx: Context, id: str) -> bool:
-        """Forget a runner; absent: does nothing. False: it runs a job, and stays."""
+        """Forget a runner; absent: does nothing. False: it runs a job, or may, and stays."""
 
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
         """The same, by the runner itself. No credential that it has is enough: raises AuthError."""
+
+    def lost(
+        self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]
+    ) -> Job | None:
+        """Which job was lost with a runner's machine, before another one takes its place; None:
+        there was none. `job`: what is known of it here. `credentials`: the runner's own."""
 
     def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
         """Have a job that this runner lost carried out again; waits until it can be.

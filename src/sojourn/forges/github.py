@@ -144,6 +144,12 @@ class Driver:
         gone = [self.unregister(ctx, each.id) for each in own]
         return all(gone)
 
+    def lost(
+        self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]
+    ) -> Job | None:
+        """The program's hooks told which."""
+        return job
+
     def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
         if len(self._parts) != 2 or not job.run.isdecimal():
             return False  # the runs of an organization are those of its repositories

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import os
 import random
 import ssl
 import time
@@ -16,18 +17,18 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sojourn.core.errors import AuthError, Conflict, IntegrityError, NotFound, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from email.message import Message
-    from pathlib import Path
 
     from sojourn.core.context import Context
 
-__all__ = ["Answer", "Http", "download"]
+__all__ = ["Answer", "Http", "checksum", "download", "made_once"]
 
 _WITHIN = 30.0  # seconds for an answer
 _TRIES = 6
@@ -36,6 +37,7 @@ _LATER = frozenset((408, 429, 500, 502, 503, 504))
 _PIECE = 1 << 20
 _LARGEST = 64 << 20  # bytes of an answer
 _AGENT = {"User-Agent": "sojourn"}
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Answer:
 
     status: int
     headers: Message
+    data: bytes = field(repr=False)
     json: Any = field(repr=False)
 
     @property
@@ -74,15 +77,16 @@ class Http:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         allow: tuple[int, ...] = (),
+        tries: int = _TRIES,
     ) -> Answer:
         """Raises AuthError, NotFound, Conflict or Transient, unless the status is in `allow`.
 
-        What may pass is tried again; so a call must be one that can be repeated.
+        What may pass is tried again; so a call must be one that can be repeated, or have one try.
         """
         url = path if path.startswith(("http:", "https:")) else self.base + path
         if query:
             url = f"{url}?{urllib.parse.urlencode(query)}"
-        for attempt in range(1, _TRIES + 1):
+        for attempt in range(1, tries + 1):
             ctx.check()
             try:
                 answer = self._once(method, url, body)
@@ -91,7 +95,7 @@ class Http:
                 answer, why = None, _reason(error)
             if answer is not None and not _may_pass(answer):
                 return self._judged(answer, allow)
-            if attempt < _TRIES:
+            if attempt < tries:
                 ctx.sleep(_pause(attempt, answer))
         raise Transient(f"Could not reach {self.host}: {why}")
 
@@ -102,10 +106,10 @@ class Http:
             request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=_WITHIN) as answer:  # noqa: S310
-                return Answer(answer.status, answer.headers, _parsed(answer.read(_LARGEST)))
+                return _answer(answer.status, answer.headers, answer.read(_LARGEST))
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, error.headers, _parsed(error.read(_LARGEST)))
+                return _answer(error.code, error.headers, error.read(_LARGEST))
 
     def _judged(self, answer: Answer, allow: tuple[int, ...]) -> Answer:
         if answer.status < 300 or answer.status in allow:
@@ -145,11 +149,11 @@ def _wanted(headers: Message) -> float | None:
     return max(1.0, float(reset) - time.time()) if reset.isdecimal() else None
 
 
-def _parsed(data: bytes) -> Any:
+def _answer(status: int, headers: Message, data: bytes) -> Answer:
     try:
-        return json.loads(data) if data else None
+        return Answer(status, headers, data, json.loads(data) if data else None)
     except ValueError:
-        return None
+        return Answer(status, headers, data, None)
 
 
 def _reason(error: Exception) -> str:
@@ -159,20 +163,44 @@ def _reason(error: Exception) -> str:
     return str(why) or type(error).__name__
 
 
+def made_once(ctx: Context, make: Callable[[], _T], remove: Callable[[], None]) -> _T:
+    """Make something whose secret is told only once, by a call that has one try.
+
+    If the answer was lost, what may have been made is of no use: it goes before the next try. So
+    there is never more than one.
+    """
+    for attempt in range(1, _TRIES):
+        try:
+            return make()
+        except Transient:
+            ctx.sleep(_pause(attempt, None))
+            remove()
+    return make()
+
+
+def checksum(ctx: Context, url: str) -> str:
+    """The SHA-256 of what is there now."""
+    return _tried(ctx, url, Path(os.devnull))
+
+
 def download(ctx: Context, url: str, file: Path, sha256: str) -> None:
     """Fetch a file that must be the one that it was said to be."""
+    found = _tried(ctx, url, file)
+    if found != sha256:
+        file.unlink()
+        raise IntegrityError(f"{url} has SHA-256 {found}, expected {sha256}")
+
+
+def _tried(ctx: Context, url: str, file: Path) -> str:
     for attempt in range(1, _TRIES + 1):
         ctx.check()
         try:
-            found = _fetched(ctx, url, file)
-            break
+            return _fetched(ctx, url, file)
         except (OSError, http.client.HTTPException) as error:
             if attempt == _TRIES:
                 raise Transient(f"Could not download {url}: {_reason(error)}") from error
             ctx.sleep(_pause(attempt, None))
-    if found != sha256:
-        file.unlink()
-        raise IntegrityError(f"{url} has SHA-256 {found}, expected {sha256}")
+    raise AssertionError
 
 
 def _fetched(ctx: Context, url: str, file: Path) -> str:

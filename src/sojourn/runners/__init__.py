@@ -98,8 +98,10 @@ class Launched(Handle):
                 runner = self.runner()
         gone = runner is None or self._unregister(runner, token)
         if not gone and not force:
+            why = forges.lacking(runner.driver).get("reuse_idle") if runner else ""
+            unknown = f"Cannot tell whether {self.id} is running a job: {why}"
             raise Conflict(
-                f"{self.id} is running a job",
+                unknown if why else f"{self.id} is running a job",
                 hint=f"Wait, or run `sojourn runner delete --force {self.id}` to end the job.",
             )
         if not gone:
@@ -152,6 +154,7 @@ def launch(
     reuse_idle: bool = False,
     startup_script: str = "",
     token_on_machine: bool | None = None,
+    docker_volumes: Sequence[str] = (),
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
     **fields: Unpack[Fields],
@@ -160,6 +163,8 @@ def launch(
 
     Returns None if `reuse` or `reuse_idle` found one that will do. `fields`: those of a task, for
     its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
+
+    `docker_volumes`: what the containers of jobs have of the machine (GitLab only).
 
     What is not given is found: driver and repository from the CI that this program runs in or from
     git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.
@@ -177,6 +182,7 @@ def launch(
         reuse_idle,
         startup_script,
         token_on_machine,
+        tuple(docker_volumes),
     )
     return make(settings, given, ctx=ctx or context_for(on_event))
 

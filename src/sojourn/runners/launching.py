@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sojourn import clouds, engine
+from sojourn import clouds, engine, forges
 from sojourn.agent.runner import TOKEN
 from sojourn.core.environment import resolve_environment
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
@@ -36,6 +37,7 @@ IDLE_TIMEOUT = 300  # seconds
 _JOB_USER = "runner"
 _LOOK_EVERY = 2.0  # seconds between questions to a forge
 _UNDO_WITHIN = 60.0
+_VOLUME = re.compile(r"[\w./@~-]+(:[\w./@~,-]+)*")  # one that needs no quotes anywhere
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Settings:
     reuse_idle: bool = False
     startup_script: str = ""
     token_on_machine: bool | None = None
+    docker_volumes: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -60,6 +63,19 @@ class Settings:
             raise InvalidInput("single", "cannot be combined with reuse")
         if not self.labels or not all(self.labels):
             raise InvalidInput("labels", "must be a comma-separated list such as 'cml,gpu'")
+        for volume in self.docker_volumes:
+            if not _VOLUME.fullmatch(volume):
+                raise InvalidInput(
+                    "docker_volumes", f"must be like /on/machine:/in/container, got {volume!r}"
+                )
+
+    def check_for(self, driver: str) -> None:
+        """Refuse what this forge does not have."""
+        if self.docker_volumes and "docker_volumes" not in forges.options_of(driver):
+            raise InvalidInput("docker_volumes", f"not supported for {driver}")
+        for name, why in forges.lacking(driver).items():
+            if getattr(self, name):
+                raise InvalidInput(name, f"not supported for {driver}: {why}")
 
 
 class Made(NamedTuple):
@@ -75,6 +91,7 @@ def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     now may be free then."""
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
+    settings.check_for(target.driver)
     forge = target.open()
     with ctx.step(f"Asking {target.repo}"):
         forge.check(ctx)
@@ -93,6 +110,7 @@ def launch(
     """
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
+    settings.check_for(target.driver)
     forge = target.open()
     cloud = clouds.load(fields.get("cloud", Task.cloud))
     with ctx.step(f"Asking {target.repo}"):
@@ -105,7 +123,7 @@ def launch(
         if _is_there(ctx, settings, registered):
             return None
         programs = forge.programs(ctx)
-    settings = _with_single(ctx, settings, repository.public)
+    settings = _with_single(ctx, settings, repository.public, target.driver)
     chosen = id or _id_for(settings)
     runner = _runner(target, settings, chosen, programs)
     travels = _token_travels(ctx, settings, forge, fields)
@@ -178,17 +196,17 @@ def _is_there(ctx: Context, settings: Settings, registered: Sequence[Registered]
     return False
 
 
-def _with_single(ctx: Context, settings: Settings, public: bool) -> Settings:
+def _with_single(ctx: Context, settings: Settings, public: bool, driver: str) -> Settings:
+    single = settings.single
+    if single is None:
+        reused = settings.reuse or settings.reuse_idle
+        single = public and not reused and "single" not in forges.lacking(driver)
     if public and not settings.single:
         ctx.warn(
             "The repository is public: jobs of pull requests from forks, which anybody can open, "
-            "may run on this machine."
-            + ("" if settings.single is False else " It ends after one job (single).")
+            "may run on this machine." + (" It ends after one job (single)." if single else "")
         )
-    if settings.single is None:
-        reused = settings.reuse or settings.reuse_idle
-        return replace(settings, single=public and not reused)
-    return settings
+    return replace(settings, single=single)
 
 
 def _id_for(settings: Settings) -> TaskId:
@@ -215,6 +233,7 @@ def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, g
         "job_user": _JOB_USER if cloud.features.private_machines else "",
         "hide_identity": "1" if hide else "",
         "docker": "" if guard else "1",
+        "docker_volumes": " ".join(settings.docker_volumes),
     }
     plain = Task(
         runner_script(runner, settings.startup_script, own),

@@ -30,6 +30,7 @@ def runner_script(runner: Runner, startup: str, settings: Mapping[str, str]) -> 
         "runner_url": runner.repo,
         "runner_labels": ",".join(runner.all_labels),
         "single": "1" if runner.single else "",
+        "idle_timeout": str(runner.idle_timeout),
         **settings,
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in given.items()]

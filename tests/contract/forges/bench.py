@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sojourn import runners
+import pytest
+
+from sojourn import forges, runners
 from sojourn.core.events import Event, Note, Warned
 from tests.contract.clouds.kit import Kit
 from tests.simforge.server import SimForge
@@ -27,6 +29,11 @@ class Bench:
         forge = self.forge
         given = {"driver": forge.driver, "repo": forge.repo, "token": forge.token}
         return {**given, "cloud": self.kit.cloud, "single": False, "idle_timeout": 60, **more}
+
+    def needs(self, setting: str) -> None:
+        """Skip a test of what the driver declares that its forge cannot have."""
+        if why := forges.lacking(self.forge.driver).get(setting):
+            pytest.skip(f"{self.forge.driver}: {why}")
 
     def launch(self, **more: Any) -> runners.Launched:
         made = runners.launch(on_event=self._hear, **self.options(**more))

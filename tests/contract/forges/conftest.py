@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,10 @@ def bench(forge: SimForge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     """At the end, nothing may be left of any runner, here or at the forge."""
     for name in _VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    source = f"SOJOURN_RUNNER_SOURCE_{forge.driver.upper()}"
+    monkeypatch.setenv(source, f"{forge.url}/_download")
+    if forge.tools:
+        monkeypatch.setenv("PATH", f"{forge.tools}:{os.environ['PATH']}")
     root = tmp_path / "cloud"
     root.mkdir()
     with in_use(LocalKit(root), monkeypatch) as kit:

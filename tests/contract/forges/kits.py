@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.simforge.bitbucket import SimBitbucket
 from tests.simforge.github import SimGitHub
+from tests.simforge.gitlab import SimGitLab
 from tests.simforge.server import SimForge
 
 __all__ = ["FORGES"]
 
-FORGES: dict[str, Callable[[], SimForge]] = {"github": SimGitHub}
+FORGES: dict[str, Callable[[], SimForge]] = {
+    "bitbucket": SimBitbucket,
+    "github": SimGitHub,
+    "gitlab": SimGitLab,
+}

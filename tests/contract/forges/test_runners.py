@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from sojourn import runners
+from sojourn import forges, runners
 from sojourn.core.context import Context
-from sojourn.core.errors import AuthError, Conflict, SojournError
+from sojourn.core.errors import AuthError, Conflict, InvalidInput, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.status import State
 from sojourn.taskfiles.changes import Fields
@@ -53,7 +53,17 @@ def test_a_job_is_not_idleness(bench: Bench) -> None:
     bench.ended(runner)
 
 
+def test_what_a_forge_lacks_is_refused_with_the_reason(bench: Bench) -> None:
+    if not forges.lacking(bench.forge.driver):
+        pytest.skip("it lacks nothing")
+    for name, why in forges.lacking(bench.forge.driver).items():
+        with pytest.raises(InvalidInput, match=f"{name}: not supported .*: {why}"):
+            bench.launch(**{name: True})
+    assert bench.forge.work.ever == 0
+
+
 def test_a_single_one_ends_after_one_job(bench: Bench) -> None:
+    bench.needs("single")
     runner = bench.launch(single=True)
     first, second = bench.job("echo first"), bench.job("echo second")
     assert bench.finished(first).conclusion == "success"
@@ -75,7 +85,7 @@ def test_one_that_is_lost_goes_on_elsewhere_as_the_same_runner(bench: Bench) -> 
 def test_a_job_that_was_lost_is_run_again(bench: Bench) -> None:
     runner = bench.launch(token_on_machine=True)
     job = bench.job("sleep 6")
-    until(lambda: any(file.path == "jobs/now" for file in runner.changed()))
+    until(lambda: any(file.path in ("jobs/now", "busy") for file in runner.changed()))
     bench.kit.lose_agent(runner, 0)
     until(lambda: job.attempt == 2 and job.status == "completed", 60)
     assert job.conclusion == "success"
@@ -118,6 +128,7 @@ def test_one_that_fits_is_used_again(bench: Bench) -> None:
 
 
 def test_one_that_is_busy_is_not_idle(bench: Bench) -> None:
+    bench.needs("reuse_idle")
     bench.launch()
     job = bench.job("sleep 5")
     until(lambda: job.status == "in_progress")
@@ -183,5 +194,5 @@ def test_the_startup_script_comes_first(bench: Bench) -> None:
 def test_a_public_repository_has_runners_for_one_job(bench: Bench) -> None:
     bench.forge.public = True
     runner = bench.launch(single=None)
-    assert runner.runner().single
+    assert runner.runner().single is ("single" not in forges.lacking(bench.forge.driver))
     assert any("public" in text for text in bench.told)

@@ -25,7 +25,9 @@ class Client:
     def __init__(self, url, key, *, single=False, work="_work"):
         self.url, self.key, self.single, self.work = url, key, single, work
         self.ending = threading.Event()
+        self.draining = threading.Event()
         self.job_started = self.job_ended = lambda job: None
+        self.before = ""  # what each job begins with
 
     def call(self, name, **body):
         data = json.dumps({"key": self.key, **body}).encode()
@@ -45,7 +47,7 @@ class Client:
     def run(self, jobs=0, idle=None):
         """Until it is told to end; `jobs`: or so many are done; `idle`: or so long without one."""
         done, since = 0, time.monotonic()
-        while not self.ending.is_set():
+        while not (self.ending.is_set() or self.draining.is_set()):
             try:
                 job = self.call("poll")["job"]
             except OSError as error:
@@ -65,7 +67,7 @@ class Client:
         os.makedirs(self.work, exist_ok=True)
         self.job_started(job)
         process = subprocess.Popen(
-            ["/bin/sh", "-e", "-c", job["script"]],
+            ["/bin/sh", "-e", "-c", f"{self.before}\n{job['script']}"],
             cwd=self.work,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -83,7 +85,13 @@ class Client:
         self.job_ended(job)
         for _ in range(50):
             try:
-                self.call("done", job=job["id"], code=str(process.returncode), log="".join(lines))
+                self.call(
+                    "done",
+                    job=job["id"],
+                    code=str(process.returncode),
+                    log="".join(lines),
+                    aborted=str(int(self.ending.is_set())),
+                )
                 return
             except Gone:
                 return

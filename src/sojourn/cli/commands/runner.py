@@ -32,7 +32,7 @@ def runner() -> None:
 
 
 @runner.command(options_metavar="[OPTIONS]")
-@click.option("--driver", help="Forge: github (default: found from the repository).")
+@click.option("--driver", help="Forge: github, gitlab or bitbucket (default: found here).")
 @click.option("--repo", metavar="URL", help="Repository or organization (default: found here).")
 @click.option("--token", help="Token of the forge (default: CML_TOKEN, REPO_TOKEN or its own).")
 @click.option("--labels", default="cml", show_default=True, help="Comma-separated labels.")
@@ -53,6 +53,12 @@ def runner() -> None:
     "--token-on-machine/--no-token-on-machine",
     default=None,
     help="Let the machine use the token, to unregister itself and to re-run lost jobs.",
+)
+@click.option(
+    "--docker-volumes",
+    metavar="VOLUME",
+    multiple=True,
+    help="Volume for the containers of jobs, such as /data:/data (GitLab only; repeatable).",
 )
 @machine_options
 @json_option

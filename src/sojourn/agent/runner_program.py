@@ -1,0 +1,45 @@
+"""The program of a CI runner, from where its forge has it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tarfile
+from typing import TYPE_CHECKING
+
+from sojourn.core.context import Context
+from sojourn.core.errors import NotFound
+from sojourn.forges.http import download
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from sojourn.core.runner import Program
+
+__all__ = ["fetch"]
+
+
+def fetch(programs: Mapping[str, Program], folder: Path) -> None:
+    """The one for this machine, unpacked into a folder that is made for it."""
+    found = programs.get(platform.machine())
+    if found is None:
+        known = ", ".join(programs) or "none"
+        raise NotFound(f"there is none for {platform.machine()} (there is: {known})")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o755)
+    file = folder / found.url.rpartition("/")[2]
+    download(Context(), found.url, file, found.sha256)
+    if file.name.endswith((".tar.gz", ".tgz")):
+        _unpack(file, folder)
+        file.unlink()
+    else:
+        file.chmod(0o755)
+
+
+def _unpack(file: Path, folder: Path) -> None:
+    with tarfile.open(file) as archive:
+        # Older Pythons have no filters, and need none here: it is the vendor's very file.
+        if hasattr(tarfile, "data_filter"):
+            archive.extraction_filter = staticmethod(tarfile.data_filter)
+        archive.extractall(folder)  # noqa: S202
