@@ -87,6 +87,14 @@ class SimForge:
         """The runner program that it offers."""
         raise NotImplementedError
 
+    def download(self, name: str) -> bytes:
+        """What is at an address that it gave for its program, or beside it."""
+        return self.program()
+
+    def environment(self) -> dict[str, str]:
+        """Variables that lead to it, beside the address and the token."""
+        return {}
+
     def program_sum(self) -> str:
         return sha256(self.program()).hexdigest()
 
@@ -129,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.forge.work.program(name, json.loads(data)))
             return
         if parts.path.startswith("/_download/"):
-            self._send(200, self.forge.program())
+            self._send(200, self.forge.download(parts.path.rpartition("/")[2]))
             return
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
         base = f"http://{self.headers['Host']}"
@@ -168,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True  # whoever asked is gone
 
-    do_GET = do_POST = do_DELETE = do_PUT = _serve  # noqa: N815 -- names of the library
+    do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _serve  # noqa: N815 -- names of the library
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -60,6 +60,7 @@ class Work:
         self.runners: dict[int, Runner] = {}
         self.jobs: dict[int, Job] = {}
         self.ever = 0  # runners that were registered
+        self.lost_after = LOST_AFTER
         self._numbers = iter(range(101, 10**9))
 
     def number(self) -> int:
@@ -95,7 +96,7 @@ class Work:
 
     def _lose(self) -> None:
         for job in self.jobs.values():
-            silent = time.monotonic() - job.renewed > LOST_AFTER
+            silent = time.monotonic() - job.renewed > self.lost_after
             if job.status == "in_progress" and silent:
                 job.status, job.conclusion = "completed", "failure"
                 if job.cancelling:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import forges
 from sojourn.agent.background import aside, say
+from sojourn.agent.gauge import Gauge, free_port
 from sojourn.core.context import Context
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import AuthError, SojournError
@@ -62,6 +63,8 @@ class RunnerLife:
         self._program = folder / "program"
         self._state = workdir / "state"
         self._job = workdir / "jobs" / "now"
+        self._port = free_port()
+        self._gauge = Gauge(self._port, self._state / "gauge", self._job)
         self._since = time.monotonic()
         self._store = store
         self._runs = False
@@ -78,6 +81,7 @@ class RunnerLife:
         file = self._state / "credentials"
         file.touch(0o600)
         file.write_text(text)
+        (self._state / "port").write_text(f"{self._port}\n")
         if job := self._now():
             self._job.unlink()
             aside("rerun", lambda: self._rerun(job))
@@ -89,13 +93,14 @@ class RunnerLife:
             self._served = True
             aside("program", self._serve)
         if not self._runs:
-            self._runs = (self._state / "running").exists()
+            self._runs = (self._state / "running").exists() and self._told()
             self._since = now if self._runs else self._since
             if self._runs:
                 self._store()  # who it is
             if now - self._since > _RUNNING_WITHIN:
                 self.reason = f"the runner did not start in {format_seconds(_RUNNING_WITHIN)}"
             return bool(self.reason)
+        self._told()
         busy = self._now() is not None
         if busy != self._busy:
             self._busy = busy
@@ -132,8 +137,13 @@ class RunnerLife:
             self._left = True
         return self._left
 
+    def _told(self) -> bool:
+        """Whether it is known if there is a job. A program that is silent for a while has none
+        that began or ended."""
+        return not (self._state / "gauge").exists() or self._gauge.look()
+
     def _now(self) -> Job | None:
-        """The job that is being carried out, as the hooks of the program tell."""
+        """The job that is being carried out, as the program tells."""
         try:
             descriptor = os.open(self._job, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
@@ -144,15 +154,17 @@ class RunnerLife:
 
     def _rerun(self, job: Job) -> None:
         """What the machine before us was doing when it was lost."""
+        lost = f"run {job.run}" if job.run else "a job"
         if not self._token:
-            say(f"run {job.run or 'unknown'} was lost with its machine; re-run it by hand")
+            say(f"{lost} was lost with its machine; re-run it by hand")
             return
         try:
-            done = self._forge.rerun(Context().within(_RERUN_WITHIN), self._runner, job)
+            ctx = Context().within(_RERUN_WITHIN)
+            done = self._forge.rerun(ctx, self._runner, job, self._credentials)
         except SojournError as error:
-            say(f"could not re-run {job.run}: {error.message}")
+            say(f"could not re-run {lost}: {error.message}")
         else:
-            say(f"{'re-ran' if done else 'no need to re-run'} {job.run}")
+            say(f"{'re-ran' if done else 'no need to re-run'} {lost}")
 
     def _serve(self) -> None:
         try:

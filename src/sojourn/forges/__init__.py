@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DRIVERS", "module_of", "open_forge", "script_of"]
 
-DRIVERS = ("github",)
+DRIVERS = ("github", "gitea")
 
 
 def open_forge(driver: str, repo: str, token: str = "") -> Forge:

@@ -47,7 +47,10 @@ class Registered:
 
 @dataclass(frozen=True)
 class Job:
-    """What a runner was doing, as its machine tells; nothing of it was checked."""
+    """What a runner was doing, as its machine tells; nothing of it was checked.
+
+    `run`: empty if the machine could not tell.
+    """
 
     run: str
     attempt: str = ""
@@ -76,10 +79,11 @@ class Forge(Protocol):
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
         """The same, by the runner itself. No credential that it has is enough: raises AuthError."""
 
-    def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
+    def rerun(self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]) -> bool:
         """Have a job that this runner lost carried out again; waits until it can be.
 
-        False: it was not this runner's, or has been carried out meanwhile.
+        `credentials`: the runner's own. False: it was not this runner's, or has been carried out
+        meanwhile.
         """
 
     def may_travel(self) -> bool:

@@ -144,7 +144,7 @@ class Driver:
         gone = [self.unregister(ctx, each.id) for each in own]
         return all(gone)
 
-    def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
+    def rerun(self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]) -> bool:
         if len(self._parts) != 2 or not job.run.isdecimal():
             return False  # the runs of an organization are those of its repositories
         run = f"{self._scope}/actions/runs/{job.run}"

@@ -10,6 +10,7 @@ import hashlib
 import http.client
 import json
 import random
+import re
 import ssl
 import time
 import urllib.error
@@ -21,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from sojourn.core.errors import AuthError, Conflict, IntegrityError, NotFound, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from email.message import Message
     from pathlib import Path
 
     from sojourn.core.context import Context
 
-__all__ = ["Answer", "Http", "download"]
+__all__ = ["Answer", "Http", "download", "published_sum"]
 
 _WITHIN = 30.0  # seconds for an answer
 _TRIES = 6
@@ -35,6 +36,7 @@ _LONGEST_PAUSE = 60.0
 _LATER = frozenset((408, 429, 500, 502, 503, 504))
 _PIECE = 1 << 20
 _LARGEST = 64 << 20  # bytes of an answer
+_LONGEST_SUM = 1 << 10
 _AGENT = {"User-Agent": "sojourn"}
 
 
@@ -161,18 +163,38 @@ def _reason(error: Exception) -> str:
 
 def download(ctx: Context, url: str, file: Path, sha256: str) -> None:
     """Fetch a file that must be the one that it was said to be."""
-    for attempt in range(1, _TRIES + 1):
-        ctx.check()
-        try:
-            found = _fetched(ctx, url, file)
-            break
-        except (OSError, http.client.HTTPException) as error:
-            if attempt == _TRIES:
-                raise Transient(f"Could not download {url}: {_reason(error)}") from error
-            ctx.sleep(_pause(attempt, None))
+    found = _patiently(ctx, url, lambda: _fetched(ctx, url, file))
     if found != sha256:
         file.unlink()
         raise IntegrityError(f"{url} has SHA-256 {found}, expected {sha256}")
+
+
+def published_sum(ctx: Context, url: str) -> str:
+    """The SHA-256 that a publisher has beside a file, as sha256sum writes it."""
+    found = (_patiently(ctx, url, lambda: _read(url)).split() or [""])[0].lower()
+    if not re.fullmatch("[0-9a-f]{64}", found):
+        raise IntegrityError(f"{url} is not a SHA-256 checksum")
+    return found
+
+
+def _patiently(ctx: Context, url: str, fetch: Callable[[], str]) -> str:
+    attempt = 1
+    while True:
+        ctx.check()
+        try:
+            return fetch()
+        except (OSError, http.client.HTTPException) as error:
+            gone = isinstance(error, urllib.error.HTTPError) and error.code in (404, 410)
+            if attempt == _TRIES or gone:
+                raise Transient(f"Could not download {url}: {_reason(error)}") from error
+        ctx.sleep(_pause(attempt, None))
+        attempt += 1
+
+
+def _read(url: str) -> str:
+    request = urllib.request.Request(url, headers=_AGENT)  # noqa: S310 -- of the user's own choice
+    with urllib.request.urlopen(request, timeout=_WITHIN) as answer:  # noqa: S310
+        return str(answer.read(_LONGEST_SUM).decode("ascii", "replace"))
 
 
 def _fetched(ctx: Context, url: str, file: Path) -> str:

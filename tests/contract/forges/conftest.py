@@ -31,6 +31,8 @@ def bench(forge: SimForge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     """At the end, nothing may be left of any runner, here or at the forge."""
     for name in _VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    for name, value in forge.environment().items():
+        monkeypatch.setenv(name, value)
     root = tmp_path / "cloud"
     root.mkdir()
     with in_use(LocalKit(root), monkeypatch) as kit:
