@@ -59,9 +59,9 @@ def unavailable() -> str | None:
 def running() -> Iterator[Gitea]:
     """With an empty data folder of its own, until the end of the block."""
     user = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
-    with tempfile.TemporaryDirectory(prefix="sojourn-forge-") as folder:
-        with _running(Path(folder), user) as gitea:
-            yield gitea
+    folder = tempfile.TemporaryDirectory(prefix="sojourn-forge-")
+    with folder, _running(Path(folder.name), user) as gitea:
+        yield gitea
 
 
 @contextmanager
