@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOSTS", "TOKENS", "Driver", "repo_here"]
 
-HOSTS = ("gitea.com",)
+HOSTS = ("gitea.com", "codeberg.org")  # the second runs Forgejo: so users are told
 TOKENS = ("GITEA_TOKEN",)  # variables that may have one
 VERSION = "3.5.0"  # of https://gitea.com/gitea/runner
 SOURCE = "https://dl.gitea.com/gitea-runner"
