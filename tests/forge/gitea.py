@@ -9,6 +9,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.waiting import until
+
 __all__ = ["Gitea", "Repo"]
 
 _WORKFLOW = """\
@@ -89,7 +91,11 @@ class Repo:
             method = "PUT"
             body["sha"] = self.get("/contents/.gitea/workflows/test.yaml")["sha"]
         self.gitea.call(method, path, body)
-        return int(self.get("/actions/runs")["workflow_runs"][0]["id"])
+        until(lambda: len(self._runs()) == self.pushed)  # Gitea has a queue for what is pushed
+        return max(self._runs())
+
+    def _runs(self) -> list[int]:
+        return [int(each["id"]) for each in self.get("/actions/runs")["workflow_runs"]]
 
     def run(self, id: int) -> Any:
         return self.get(f"/actions/runs/{id}")
