@@ -28,9 +28,11 @@ def _up() -> None:
     if why := unavailable():
         raise RuntimeError(why)
     with running() as gitea:
+        ends = {signal.SIGINT, signal.SIGTERM}
+        signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # now, as Gitea must not inherit it
         sys.stdout.write(f"{gitea.url}\nexport GITEA_TOKEN={gitea.token}\n")
         sys.stdout.flush()
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        signal.sigwait(ends)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +55,29 @@ def test_it_carries_out_jobs_and_is_gone_when_there_are_none(repo: Repo, kit: Lo
         assert repo.runners() == []
 
 
+def test_it_is_launched_by_the_command_line(
+    repo: Repo, kit: LocalKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CML_TOKEN", repo.gitea.token)
+    run = repo.push("echo hello")
+    options = ("--driver", "gitea", "--repo", repo.url, "--cloud", kit.cloud, "--labels", "cml,gpu")
+    made = sojourn("runner", "launch", *options).split()[-1]
+    assert until_over(repo, run)["conclusion"] == "success"
+    assert {"cml", "gpu", made} == {
+        each["name"] for each in repo.get("/actions/runners")["runners"][0]["labels"]
+    }
+    assert made in sojourn("runner", "list")
+    sojourn("runner", "delete", made)
+    assert repo.runners() == []
+
+
+def sojourn(*arguments: str) -> str:
+    program = Path(sys.executable).with_name("sojourn")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_a_job_that_fails_has_failed(repo: Repo, kit: LocalKit) -> None:
     with launched(repo, kit) as runner:
         run = repo.push("echo before\nexit 3", runner.id)
@@ -75,8 +101,8 @@ def test_one_for_a_single_job_is_gone_after_it(repo: Repo, kit: LocalKit) -> Non
 
 
 def test_one_with_a_job_is_not_deleted_nor_idle(repo: Repo, kit: LocalKit) -> None:
-    with launched(repo, kit, idle_timeout=3, token_on_machine=True) as runner:
-        run = repo.push("sleep 15")
+    run = repo.push("sleep 20")
+    with launched(repo, kit, idle_timeout=5, token_on_machine=True) as runner:
         until_running(repo, run)
         assert open_forge("gitea", repo.url, repo.gitea.token).runners(Context())[0].busy
         with pytest.raises(Conflict, match="is running a job"):
@@ -101,8 +127,8 @@ def test_runners_of_an_organization_serve_its_repositories(gitea: Gitea, kit: Lo
     name = f"acme-{uuid.uuid4().hex[:8]}"
     address = gitea.organization(name)
     repo = gitea.repo("widgets", organization=name)
+    run = repo.push("echo hello")
     with launched(repo, kit, repo=address, idle_timeout=5, token_on_machine=True) as runner:
-        run = repo.push("echo hello")
         assert until_over(repo, run)["conclusion"] == "success"
         until(lambda: runner.status().state.ended, 60)
         assert gitea.call("GET", f"/orgs/{name}/actions/runners")["runners"] == []
