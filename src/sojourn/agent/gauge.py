@@ -33,13 +33,18 @@ class Gauge:
     """Keeps the file that tells of a job, as hooks of other programs do.
 
     `described`: has the metric's name and, after a blank, what the page must contain to be that of
-    our program.
+    our program; without this file, there is no metric. `busy`: as it was last told.
     """
 
     def __init__(self, port: int, described: Path, job: Path) -> None:
         self._port = port
         self._described = described
         self._job = job
+        self.busy = False
+
+    @property
+    def there(self) -> bool:
+        return self._described.exists()
 
     def look(self) -> bool:
         """Whether it could be told."""
@@ -47,10 +52,10 @@ class Gauge:
         number = _value(self._page(), name, mark)
         if number is None:
             return False
-        if number > 0:
-            self._note()
-        else:
-            self._job.unlink(missing_ok=True)
+        self.busy = number > 0
+        # For the next machine, if this one is lost. Jobs may be able to write there, too.
+        with suppress(OSError):
+            self._note() if self.busy else self._job.unlink(missing_ok=True)
         return True
 
     def _page(self) -> str:
@@ -65,10 +70,9 @@ class Gauge:
             connection.close()
 
     def _note(self) -> None:
-        """Jobs may be able to write to the folder: no link of theirs is followed."""
+        """No link is followed, and a file that is there stays."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with suppress(OSError):  # it is there
-            os.close(os.open(self._job, flags, 0o644))
+        os.close(os.open(self._job, flags, 0o644))
 
 
 def _value(page: str, name: str, mark: str) -> float | None:

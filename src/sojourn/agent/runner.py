@@ -101,7 +101,7 @@ class RunnerLife:
                 self.reason = f"the runner did not start in {format_seconds(_RUNNING_WITHIN)}"
             return bool(self.reason)
         self._told()
-        busy = self._now() is not None
+        busy = self._gauge.busy if self._gauge.there else self._now() is not None
         if busy != self._busy:
             self._busy = busy
             self._store()
@@ -140,16 +140,16 @@ class RunnerLife:
     def _told(self) -> bool:
         """Whether it is known if there is a job. A program that is silent for a while has none
         that began or ended."""
-        return not (self._state / "gauge").exists() or self._gauge.look()
+        return not self._gauge.there or self._gauge.look()
 
     def _now(self) -> Job | None:
         """The job that is being carried out, as the program tells."""
         try:
             descriptor = os.open(self._job, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
+            with open(descriptor, "rb") as file:
+                words = (file.read(_LONGEST) or b"").decode("ascii", "replace").split()
+        except OSError:  # none; or a folder, which only a job would make
             return None
-        with open(descriptor, "rb") as file:
-            words = file.read(_LONGEST).decode("ascii", "replace").split()
         return Job(*words[1:3]) if len(words) > 1 else Job("")
 
     def _rerun(self, job: Job) -> None:

@@ -184,8 +184,9 @@ def _patiently(ctx: Context, url: str, fetch: Callable[[], str]) -> str:
         try:
             return fetch()
         except (OSError, http.client.HTTPException) as error:
-            gone = isinstance(error, urllib.error.HTTPError) and error.code in (404, 410)
-            if attempt == _TRIES or gone:
+            if isinstance(error, urllib.error.HTTPError) and error.code in (404, 410):
+                raise NotFound(f"Could not download {url}: {_reason(error)}") from error
+            if attempt == _TRIES:
                 raise Transient(f"Could not download {url}: {_reason(error)}") from error
         ctx.sleep(_pause(attempt, None))
         attempt += 1

@@ -100,3 +100,14 @@ def test_no_link_is_followed(program: Program, described: Path, tmp_path: Path) 
     program.page = f"{PAGE}jobs_running 1\n"
     assert Gauge(program.port, described, tmp_path / "now").look()
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_is_in_the_way_is_no_obstacle(
+    program: Program, described: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "now").mkdir()
+    gauge = Gauge(program.port, described, tmp_path / "now")
+    for number in (1, 0):
+        program.page = f"{PAGE}jobs_running {number}\n"
+        assert gauge.look()
+        assert gauge.busy is bool(number)
