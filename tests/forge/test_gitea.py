@@ -7,6 +7,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -114,9 +115,12 @@ def test_one_with_a_job_is_not_deleted_nor_idle(repo: Repo, kit: LocalKit) -> No
 
 def test_a_job_that_was_lost_is_run_again(repo: Repo, kit: LocalKit) -> None:
     with launched(repo, kit, token_on_machine=True) as runner:
-        run = repo.push("sleep 6\necho done")
+        run = repo.push("sleep 12\necho done")
         until_running(repo, run)
-        until(lambda: any((kit._root / "cache").rglob("jobs/now")), 30)
+        # One that began at the same moment as the next machine may be that machine's own.
+        started = datetime.fromisoformat(repo.job(run)["started_at"].replace("Z", "+00:00"))
+        until(lambda: datetime.now(timezone.utc) - started > timedelta(seconds=4))
+        assert any((kit._root / "cache").rglob("jobs/now"))
         kit.lose_agent(runner, 0)
         until(lambda: repo.job(run)["run_attempt"] == 2, 120)
         assert until_over(repo, run, 120)["conclusion"] == "success"

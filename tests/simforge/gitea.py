@@ -10,8 +10,9 @@ import base64
 import json
 import secrets
 import sys
+import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simforge.server import PROGRAMS, Call, Refusal, SimForge, checked
@@ -37,6 +38,7 @@ class _Task:
     runner: int
     log: str = ""
     ended: bool = False
+    started: float = field(default_factory=time.time)
 
 
 class SimGitea(SimForge):
@@ -53,6 +55,7 @@ class SimGitea(SimForge):
             "GET", _REPO, lambda call: (200, {"name": "widgets", "private": not self.public})
         )
         self.route("GET", _ORG, lambda call: (200, {"name": "acme", "visibility": "public"}))
+        self.route("GET", "/api/v1/version", lambda call: (200, {"version": "1.26.0"}))
         self.route("GET", "/api/v1/user", lambda call: (200, {"login": "owner"}))
         for scope in (_REPO, _ORG):
             runners = scope + "/actions/runners"
@@ -95,9 +98,10 @@ class SimGitea(SimForge):
     def _refuse_stranger(self, call: Call) -> None:
         if call.headers.get("Authorization") != f"token {self.token}":
             raise Refusal(401, "user does not exist [uid: 0, name: ]")
-        kind = {"repos": "repository", "orgs": "organization", "user": "user"}[
-            call.path.split("/")[3]
-        ]
+        kinds = {"repos": "repository", "orgs": "organization", "user": "user"}
+        kind = kinds.get(call.path.split("/")[3])
+        if kind is None:
+            return
         wanted = {f"write:{kind}"} if call.method != "GET" else {f"read:{kind}", f"write:{kind}"}
         if not wanted & self.scopes:
             raise Refusal(
@@ -178,10 +182,15 @@ class SimGitea(SimForge):
             "conclusion": job.conclusion,
             "runner_id": job.runner_id,
             "runner_name": job.runner,
+            "started_at": self._started(job),
             "steps": [],
         }
         empty = ("conclusion", "runner_id", "runner_name")
         return {key: value for key, value in row.items() if value or key not in empty}
+
+    def _started(self, job: Job) -> str:
+        times = [task.started for task in self.tasks.values() if task.job is job]
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(times, default=0)))
 
     def _job(self, call: Call) -> Job:
         found = (job for job in self.work.jobs.values() if job.run == int(call.parts[0]))

@@ -7,6 +7,8 @@ import json
 import os
 import time
 import urllib.parse
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound
@@ -225,13 +227,24 @@ class Driver:
         return self.unregister(ctx, str(_registration(credentials)["id"]))
 
     def rerun(self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]) -> bool:
-        """The program of this machine has not asked for jobs yet: what is in progress was lost."""
-        own = _registration(credentials)
-        lost = [each for each in self._in_progress(ctx) if each.get("runner_id") == own["id"]]
+        """All that began before this machine did was lost. The machine cannot tell its run."""
+        own, now = _registration(credentials), self._time(ctx)
+        lost = [
+            each
+            for each in self._in_progress(ctx)
+            if each.get("runner_id") == own["id"] and _started(each) < now
+        ]
         if not lost:
             raise NotFound(f"{runner.name} has no job in progress any more; {_BY_HAND}")
         done = [self._run_again(ctx, each, own) for each in lost]
         return any(done)
+
+    def _time(self, ctx: Context) -> float:
+        """When we asked, by Gitea's clock, which may not be ours; in whole seconds."""
+        start = time.monotonic()
+        said = self._http.call(ctx, "GET", f"{_API}/version").headers.get("Date", "")
+        now = parsedate_to_datetime(said).timestamp()
+        return now - (time.monotonic() - start)
 
     def _run_again(self, ctx: Context, job: dict[str, Any], own: Mapping[str, Any]) -> bool:
         repo = _API + urllib.parse.urlsplit(job["url"]).path.rpartition(_API)[2]
@@ -270,6 +283,10 @@ class Driver:
 
 def _labels(row: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(label["name"] for label in row["labels"] or [])
+
+
+def _started(job: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(job["started_at"].replace("Z", "+00:00")).timestamp()
 
 
 def _registration(credentials: Mapping[str, str]) -> Any:

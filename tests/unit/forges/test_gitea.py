@@ -11,6 +11,7 @@ from sojourn.core.errors import AuthError, Conflict, IntegrityError, InvalidInpu
 from sojourn.core.runner import Runner
 from sojourn.forges import gitea
 from sojourn.forges.forge import Job, Registration
+from sojourn.forges.http import Http
 from tests.simforge.gitea import SimGitea
 from tests.simforge.server import Call, Refusal, served
 
@@ -185,6 +186,21 @@ def test_a_job_that_is_over_is_not_run_again(forge: SimGitea, driver: gitea.Driv
         driver.rerun(Context(), RUNNER, Job(""), made.credentials)
 
 
+def test_a_job_that_this_machine_has_begun_was_not_lost(
+    forge: SimGitea, driver: gitea.Driver
+) -> None:
+    made = driver.register(Context(), RUNNER)
+    own = json.loads(made.credentials["registration"])
+    forge.work.queue("true")
+    program = Http(forge.url, {"x-runner-uuid": own["uuid"], "x-runner-token": own["token"]})
+    path = "/api/actions/runner.v1.RunnerService/FetchTask"
+    assert program.call(Context(), "POST", path, body={"tasksVersion": "0"}).json["task"]
+    (task,) = forge.tasks.values()
+    task.started += 5  # later than the machine looks
+    with pytest.raises(NotFound, match="by hand"):
+        driver.rerun(Context(), RUNNER, Job(""), made.credentials)
+
+
 def test_an_older_gitea_cannot_run_jobs_again(forge: SimGitea, driver: gitea.Driver) -> None:
     made = driver.register(Context(), RUNNER)
     (runner,) = forge.work.runners.values()
@@ -194,7 +210,8 @@ def test_an_older_gitea_cannot_run_jobs_again(forge: SimGitea, driver: gitea.Dri
     def refuse(call: Call) -> None:
         if call.path.endswith("/rerun-failed-jobs"):
             raise Refusal(404, "not found")
-        job.status, job.conclusion = "completed", "cancelled"
+        if call.path.endswith("/jobs"):
+            job.status, job.conclusion = "completed", "cancelled"
 
     forge.after = refuse
     with pytest.raises(Conflict, match="by hand"):
