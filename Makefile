@@ -11,7 +11,7 @@ SOJOURN = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header --python-version 3.10 --upgrade
 
-.PHONY: help demo install test test-slow test-full kube test-kube test-small lint bench lock proto docs clean
+.PHONY: help demo install test test-slow test-full kube test-kube forge test-forge test-small lint bench lock proto docs clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,13 +23,13 @@ install: $(VENV)/install.done ## Put the Terraform provider in place, run from t
 	$(BIN)/sojourn terraform install
 
 test: lint ## Check style, types and layers, and run the tests
-	$(BIN)/python -m pytest -n 2 -m "not slow and not kube and not full"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not kube and not forge and not full"
 
 test-slow: $(VENV)/dev.done ## Run the tests that take long: with machines that boot, among others
-	$(BIN)/python -m pytest -n 2 -m "slow and not kube and not full"
+	$(BIN)/python -m pytest -n 2 -m "slow and not kube and not forge and not full"
 
-test-full: test test-slow ## Run all tests but those on Kubernetes: an hour and more
-	$(BIN)/python -m pytest -n 2 -m "full and not kube"
+test-full: test test-slow ## Run all tests but those on Kubernetes and Gitea: an hour and more
+	$(BIN)/python -m pytest -n 2 -m "full and not kube and not forge"
 
 kube: $(VENV)/dev.done ## Build the Kubernetes for tests, once: 10 minutes or more
 	$(BIN)/python -m tests.kube build
@@ -37,6 +37,12 @@ kube: $(VENV)/dev.done ## Build the Kubernetes for tests, once: 10 minutes or mo
 test-kube: $(VENV)/dev.done ## Run the tests on Kubernetes; root on Linux, after `make kube`
 	$(BIN)/python -m pytest -n 2 -m "kube and not alone"
 	$(BIN)/python -m pytest -n 0 -m "kube and alone"
+
+forge: $(VENV)/dev.done ## Build the Gitea for tests, once: 10 minutes or more
+	$(BIN)/python -m tests.forge build
+
+test-forge: $(VENV)/dev.done ## Run the tests on a real Gitea, after `make forge`
+	$(BIN)/python -m pytest -n 2 -m forge
 
 test-small: ## Run `make test` from a fresh clone on a small and busy machine; root on Linux
 	tests/small_machine.sh

@@ -99,6 +99,10 @@ class SimForge:
         """What its vendor offers: the same program for all architectures."""
         return self.program()
 
+    def environment(self) -> dict[str, str]:
+        """Variables that lead to it, beside the address and the token."""
+        return {}
+
     def program_sum(self) -> str:
         return sha256(self.program()).hexdigest()
 
@@ -191,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True  # whoever asked is gone
 
-    do_GET = do_POST = do_DELETE = do_PUT = _serve  # noqa: N815 -- names of the library
+    do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _serve  # noqa: N815 -- names of the library
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -61,6 +61,7 @@ class Work:
         self.runners: dict[int, Runner] = {}
         self.jobs: dict[int, Job] = {}
         self.ever = 0  # runners that were registered
+        self.lost_after = LOST_AFTER
         self._numbers = iter(range(101, 10**9))
 
     def number(self) -> int:
@@ -96,7 +97,7 @@ class Work:
 
     def _lose(self) -> None:
         for job in self.jobs.values():
-            silent = time.monotonic() - job.renewed > LOST_AFTER
+            silent = time.monotonic() - job.renewed > self.lost_after
             if job.status == "in_progress" and silent:
                 job.status, job.conclusion, job.lost = "completed", "failure", True
                 if job.cancelling:

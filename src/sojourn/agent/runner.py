@@ -192,7 +192,7 @@ class RunnerLife:
             return
         try:
             ctx = Context().within(_RECALL_WITHIN)
-            lost = self._forge.lost(ctx, self._runner, job, self._credentials)
+            lost = self._forge.lost(ctx, self._runner, job)
         except SojournError as error:
             say(f"could not find out which job was lost: {error.message}")
             return
@@ -201,11 +201,12 @@ class RunnerLife:
 
     def _rerun(self, job: Job) -> None:
         try:
-            done = self._forge.rerun(Context().within(_RERUN_WITHIN), self._runner, job)
+            ctx = Context().within(_RERUN_WITHIN)
+            done = self._forge.rerun(ctx, self._runner, job, self._credentials)
         except SojournError as error:
-            say(f"could not re-run {job.run}: {error.message}")
+            say(f"could not re-run the job that was lost: {error.message}")
         else:
-            say(f"{'re-ran' if done else 'no need to re-run'} {job.run}")
+            say("re-ran the job that was lost" if done else "no need to re-run the job")
 
     def _serve(self) -> None:
         try:

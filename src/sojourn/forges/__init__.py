@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DRIVERS", "lacking", "module_of", "open_forge", "options_of", "script_of"]
 
-DRIVERS = ("github", "gitlab", "bitbucket")
+DRIVERS = ("github", "gitlab", "bitbucket", "gitea")
 
 
 def open_forge(driver: str, repo: str, token: str = "") -> Forge:

@@ -196,13 +196,11 @@ class Driver:
         self._delete(ctx, credentials["runner_uuid"])
         return True
 
-    def lost(
-        self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]
-    ) -> Job | None:
+    def lost(self, ctx: Context, runner: Runner, job: Job) -> Job | None:
         """As the environment of its processes told."""
         return job if job.run else None
 
-    def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
+    def rerun(self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]) -> bool:
         """Start another pipeline like it, when it is over.
 
         Bitbucket does not tell which runner had a step. So a job that lies can have another

@@ -76,16 +76,15 @@ class Forge(Protocol):
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
         """The same, by the runner itself. No credential that it has is enough: raises AuthError."""
 
-    def lost(
-        self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]
-    ) -> Job | None:
+    def lost(self, ctx: Context, runner: Runner, job: Job) -> Job | None:
         """Which job was lost with a runner's machine, before another one takes its place; None:
-        there was none. `job`: what is known of it here. `credentials`: the runner's own."""
+        there was none. `job`: what is known of it here."""
 
-    def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
+    def rerun(self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]) -> bool:
         """Have a job that this runner lost carried out again; waits until it can be.
 
-        False: it was not this runner's, or has been carried out meanwhile.
+        `credentials`: the runner's own. False: it was not this runner's, or has been carried out
+        meanwhile.
         """
 
     def may_travel(self) -> bool:

@@ -144,13 +144,11 @@ class Driver:
         gone = [self.unregister(ctx, each.id) for each in own]
         return all(gone)
 
-    def lost(
-        self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]
-    ) -> Job | None:
+    def lost(self, ctx: Context, runner: Runner, job: Job) -> Job | None:
         """The program's hooks told which."""
         return job
 
-    def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
+    def rerun(self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]) -> bool:
         if len(self._parts) != 2 or not job.run.isdecimal():
             return False  # the runs of an organization are those of its repositories
         run = f"{self._scope}/actions/runs/{job.run}"

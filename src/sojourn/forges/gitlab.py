@@ -241,9 +241,7 @@ class Driver:
         http.call(ctx, "DELETE", "/runners", body=body, allow=(401, 403, 404))  # gone already
         return True
 
-    def lost(
-        self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]
-    ) -> Job | None:
+    def lost(self, ctx: Context, runner: Runner, job: Job) -> Job | None:
         """The program does not tell which job it has, GitLab does: the last one, if nobody told
         how it ended."""
         for each in self._listed(ctx):
@@ -256,7 +254,7 @@ class Driver:
                     return Job(f"{row['project']['id']}/{row['id']}")
         return None
 
-    def rerun(self, ctx: Context, runner: Runner, job: Job) -> bool:
+    def rerun(self, ctx: Context, runner: Runner, job: Job, credentials: Mapping[str, str]) -> bool:
         """As `lost` told it; GitLab itself would notice the loss after an hour."""
         project, _, number = job.run.partition("/")
         path = f"/projects/{project}/jobs/{number}"

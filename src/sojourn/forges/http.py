@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import random
+import re
 import ssl
 import time
 import urllib.error
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
 
-__all__ = ["Answer", "Http", "checksum", "download", "made_once"]
+__all__ = ["Answer", "Http", "checksum", "download", "made_once", "published_sum"]
 
 _WITHIN = 30.0  # seconds for an answer
 _TRIES = 6
@@ -36,6 +37,7 @@ _LONGEST_PAUSE = 60.0
 _LATER = frozenset((408, 429, 500, 502, 503, 504))
 _PIECE = 1 << 20
 _LARGEST = 64 << 20  # bytes of an answer
+_LONGEST_SUM = 1 << 10
 _AGENT = {"User-Agent": "sojourn"}
 _T = TypeVar("_T")
 
@@ -180,27 +182,44 @@ def made_once(ctx: Context, make: Callable[[], _T], remove: Callable[[], None]) 
 
 def checksum(ctx: Context, url: str) -> str:
     """The SHA-256 of what is there now."""
-    return _tried(ctx, url, Path(os.devnull))
+    return _patiently(ctx, url, lambda: _fetched(ctx, url, Path(os.devnull)))
 
 
 def download(ctx: Context, url: str, file: Path, sha256: str) -> None:
     """Fetch a file that must be the one that it was said to be."""
-    found = _tried(ctx, url, file)
+    found = _patiently(ctx, url, lambda: _fetched(ctx, url, file))
     if found != sha256:
         file.unlink()
         raise IntegrityError(f"{url} has SHA-256 {found}, expected {sha256}")
 
 
-def _tried(ctx: Context, url: str, file: Path) -> str:
-    for attempt in range(1, _TRIES + 1):
+def published_sum(ctx: Context, url: str) -> str:
+    """The SHA-256 that a publisher has beside a file, as sha256sum writes it."""
+    found = (_patiently(ctx, url, lambda: _read(url)).split() or [""])[0].lower()
+    if not re.fullmatch("[0-9a-f]{64}", found):
+        raise IntegrityError(f"{url} is not a SHA-256 checksum")
+    return found
+
+
+def _patiently(ctx: Context, url: str, fetch: Callable[[], str]) -> str:
+    attempt = 1
+    while True:
         ctx.check()
         try:
-            return _fetched(ctx, url, file)
+            return fetch()
         except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, urllib.error.HTTPError) and error.code in (404, 410):
+                raise NotFound(f"Could not download {url}: {_reason(error)}") from error
             if attempt == _TRIES:
                 raise Transient(f"Could not download {url}: {_reason(error)}") from error
-            ctx.sleep(_pause(attempt, None))
-    raise AssertionError
+        ctx.sleep(_pause(attempt, None))
+        attempt += 1
+
+
+def _read(url: str) -> str:
+    request = urllib.request.Request(url, headers=_AGENT)  # noqa: S310 -- of the user's own choice
+    with urllib.request.urlopen(request, timeout=_WITHIN) as answer:  # noqa: S310
+        return str(answer.read(_LONGEST_SUM).decode("ascii", "replace"))
 
 
 def _fetched(ctx: Context, url: str, file: Path) -> str:

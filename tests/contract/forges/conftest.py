@@ -36,6 +36,8 @@ def bench(forge: SimForge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv(source, f"{forge.url}/_download")
     if forge.tools:
         monkeypatch.setenv("PATH", f"{forge.tools}:{os.environ['PATH']}")
+    for name, value in forge.environment().items():
+        monkeypatch.setenv(name, value)
     root = tmp_path / "cloud"
     root.mkdir()
     with in_use(LocalKit(root), monkeypatch) as kit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simforge.bitbucket import SimBitbucket
+from tests.simforge.gitea import SimGitea
 from tests.simforge.github import SimGitHub
 from tests.simforge.gitlab import SimGitLab
 from tests.simforge.server import SimForge
@@ -13,6 +14,7 @@ __all__ = ["FORGES"]
 
 FORGES: dict[str, Callable[[], SimForge]] = {
     "bitbucket": SimBitbucket,
+    "gitea": SimGitea,
     "github": SimGitHub,
     "gitlab": SimGitLab,
 }

@@ -170,7 +170,7 @@ def test_a_pipeline_is_repeated_unless_it_succeeded(
     _, job = _working(bitbucket, runner, driver)
     (shown,) = driver._pages(_CTX, "/repositories/acme/widgets/pipelines", {})
     job.status, job.conclusion = "completed", conclusion
-    assert driver.rerun(_CTX, runner, Job(shown["uuid"])) is again
+    assert driver.rerun(_CTX, runner, Job(shown["uuid"]), {}) is again
     assert job.attempt == 1 + again
 
 
@@ -181,13 +181,13 @@ def test_a_pipeline_that_goes_on_is_stopped_first(
     driver = _driver(bitbucket)
     _, job = _working(bitbucket, runner, driver)
     (shown,) = driver._pages(_CTX, "/repositories/acme/widgets/pipelines", {})
-    assert driver.rerun(_CTX, runner, Job(shown["uuid"]))
+    assert driver.rerun(_CTX, runner, Job(shown["uuid"]), {})
     assert bitbucket.count("POST .*/stopPipeline") == 1
     assert (job.status, job.attempt) == ("queued", 2)
 
 
 def test_what_a_job_tells_is_no_path(bitbucket: SimBitbucket, runner: Runner) -> None:
-    assert not _driver(bitbucket).rerun(_CTX, runner, Job("../../other"))
+    assert not _driver(bitbucket).rerun(_CTX, runner, Job("../../other"), {})
     assert bitbucket.calls == []
 
 

@@ -140,7 +140,7 @@ def test_the_job_that_was_lost_is_known(
     driver = _driver(gitlab)
     job = _working(gitlab, driver, runner)
     job.status, job.conclusion, job.lost = status, conclusion, lost
-    assert driver.lost(_CTX, runner, Job(""), {}) == (Job(f"7/{job.id}") if found else None)
+    assert driver.lost(_CTX, runner, Job("")) == (Job(f"7/{job.id}") if found else None)
 
 
 def test_a_cancellation_that_nobody_confirms_is_forced(
@@ -157,7 +157,7 @@ def test_a_cancellation_that_nobody_confirms_is_forced(
             job.status, job.conclusion = "completed", "cancelled"
 
     gitlab.after = forced
-    assert driver.rerun(_CTX, runner, Job(f"7/{job.id}"))
+    assert driver.rerun(_CTX, runner, Job(f"7/{job.id}"), {})
     assert (job.status, job.attempt) == ("queued", 2)
 
 
@@ -165,7 +165,7 @@ def test_a_job_that_succeeded_meanwhile_is_not_repeated(gitlab: SimGitLab, runne
     driver = _driver(gitlab)
     job = _working(gitlab, driver, runner)
     job.status, job.conclusion = "completed", "success"
-    assert not driver.rerun(_CTX, runner, Job(f"7/{job.id}"))
+    assert not driver.rerun(_CTX, runner, Job(f"7/{job.id}"), {})
     assert job.attempt == 1
 
 

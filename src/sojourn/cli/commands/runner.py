@@ -10,6 +10,7 @@ import click
 from sojourn.cli.each import to_each
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.taskoptions import PATH, fields_from, machine_options
+from sojourn.forges import DRIVERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def runner() -> None:
 
 
 @runner.command(options_metavar="[OPTIONS]")
-@click.option("--driver", help="Forge: github, gitlab or bitbucket (default: found here).")
+@click.option("--driver", help=f"Forge: {', '.join(DRIVERS)} (default: found from the repository).")
 @click.option("--repo", metavar="URL", help="Repository or organization (default: found here).")
 @click.option("--token", help="Token of the forge (default: CML_TOKEN, REPO_TOKEN or its own).")
 @click.option("--labels", default="cml", show_default=True, help="Comma-separated labels.")
