@@ -82,7 +82,8 @@ class SimGitea(SimForge):
         # With a library for YAML, which a real Gitea sends.
         return text.replace("#!/usr/bin/env python3", f"#!{sys.executable}", 1).encode()
 
-    def download(self, name: str) -> bytes:
+    def download(self, path: str) -> bytes:
+        name = path.rpartition("/")[2]
         programs = {f"gitea-runner-{_VERSION}-linux-{each}" for each in ("amd64", "arm64")}
         if name in programs:
             return self.program()

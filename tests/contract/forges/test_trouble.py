@@ -113,7 +113,8 @@ def test_a_token_that_was_revoked_does_not_keep_the_machine(bench: Bench) -> Non
 
 
 def test_one_that_its_forge_forgot_ends(bench: Bench) -> None:
-    runner = bench.launch()
+    """At once, or when it was idle for long enough: not every program ends by itself."""
+    runner = bench.launch(idle_timeout=3)
     bench.forge.work.runners.clear()
     bench.ended(runner)
 
