@@ -28,7 +28,7 @@ HOSTS = ("bitbucket.org",)
 TOKENS = ("BITBUCKET_TOKEN",)
 LACKING = {
     "single": "its runner program has no mode for one job",
-    "reuse_idle": "its API does not tell which runners are idle",
+    "reuse_idle": "its API does not say which runners are idle",
 }
 
 # The version is ours. Atlassian publishes no checksums: the computer that launches a runner reads
