@@ -13,6 +13,7 @@ from tests.contract.clouds.kit import in_use
 from tests.simcloud.aws import backends
 from tests.terraform.machine_life import live_as_machine, live_with_own_key
 from tests.terraform.project import Project
+from tests.terraform.runner_life import RIGHT, WRONG, live_as_runner, on_machines
 from tests.terraform.whole_life import give_account, live, task_on
 
 pytestmark = pytest.mark.slow
@@ -59,3 +60,10 @@ def test_a_machine(kit: AwsKit, on_aws: Project, cloud: str) -> None:
 
 def test_a_machine_with_a_key_of_the_user(kit: AwsKit, on_aws: Project) -> None:
     live_with_own_key(kit, on_aws, "aws", _IMAGE)
+
+
+@pytest.mark.parametrize("kind", [RIGHT, WRONG])
+def test_a_runner(kit: AwsKit, on_aws: Project, kind: str) -> None:
+    with on_machines(kit) as forge:
+        live_as_runner(on_aws, forge, "aws", f'image = "{_IMAGE}"', kind)
+    assert kit.leaks() == []

@@ -13,6 +13,7 @@ from tests.contract.clouds.kit import in_use
 from tests.simcloud.az_user import User
 from tests.terraform.machine_life import live_as_machine
 from tests.terraform.project import Project
+from tests.terraform.runner_life import live_as_runner, on_machines
 from tests.terraform.whole_life import give_account, live, task_on
 
 pytestmark = pytest.mark.slow
@@ -61,3 +62,9 @@ def test_what_azure_refuses_is_told_by_the_plan(kit: AzureKit, on_azure: Project
 @pytest.mark.parametrize("cloud", ["azure", pytest.param("az", marks=pytest.mark.full)])
 def test_a_machine(kit: AzureKit, on_azure: Project, cloud: str) -> None:
     live_as_machine(kit, on_azure, cloud, _IMAGE)
+
+
+def test_a_runner(kit: AzureKit, on_azure: Project) -> None:
+    with on_machines(kit) as forge:
+        live_as_runner(on_azure, forge, "azure", f'image = "{_IMAGE}"')
+    assert kit.leaks() == []

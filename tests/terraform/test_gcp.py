@@ -13,6 +13,7 @@ from tests.contract.clouds.kit import in_use
 from tests.simcloud.gcp_user import User
 from tests.terraform.machine_life import live_as_machine
 from tests.terraform.project import Project
+from tests.terraform.runner_life import live_as_runner, on_machines
 from tests.terraform.whole_life import give_account, live, task_on
 
 pytestmark = pytest.mark.slow
@@ -58,3 +59,10 @@ def test_what_google_refuses_is_told_by_the_plan(kit: GcpKit, on_gcp: Project) -
 
 def test_a_machine(kit: GcpKit, on_gcp: Project) -> None:
     live_as_machine(kit, on_gcp, "gcp", _IMAGE)
+
+
+@pytest.mark.full
+def test_a_runner(kit: GcpKit, on_gcp: Project) -> None:
+    with on_machines(kit) as forge:
+        live_as_runner(on_gcp, forge, "gcp", f'image = "{_IMAGE}"')
+    assert kit.leaks() == []

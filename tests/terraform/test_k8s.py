@@ -9,8 +9,12 @@ import pytest
 from tests.contract.clouds import k8s_kit
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.kit import in_use
+from tests.kube import layout
+from tests.simforge.github import SimGitHub
+from tests.simforge.server import served
 from tests.support.waiting import until
 from tests.terraform.project import Project
+from tests.terraform.runner_life import live_as_runner
 
 pytestmark = pytest.mark.kube
 
@@ -116,3 +120,10 @@ def test_a_machine(kit: KubernetesKit, on_k8s: Project) -> None:
 
 def _address(project: Project, address: str) -> str:
     return str(project.refreshed(address)["instance_ip"])
+
+
+def test_a_runner(kit: KubernetesKit, on_k8s: Project) -> None:
+    with served(SimGitHub(), layout.GATEWAY) as forge:
+        more = 'kubernetes_readiness_command = "true"'
+        live_as_runner(on_k8s, forge, "kubernetes", more)
+    assert kit.leaks() == []
