@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import ssl
 import tarfile
 import threading
 import urllib.parse
@@ -159,7 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, self.forge.download(parts.path.removeprefix("/_download/")))
             return
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
-        base = f"http://{self.headers['Host']}"
+        scheme = self.forge.url.partition(":")[0]
+        base = f"{scheme}://{self.headers['Host']}"
         call = Call(self.command, parts.path, query, self.headers, self._body(data), base)
         self.forge.calls.append(f"{call.method} {call.path}")
         try:
@@ -202,14 +204,18 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def served(forge: SimForge, host: str = "127.0.0.1") -> Iterator[SimForge]:
+def served(
+    forge: SimForge, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+) -> Iterator[SimForge]:
     """On a port of its own, until the end of the block."""
     handler = type("Handler", (_Handler,), {"forge": forge})
     server = ThreadingHTTPServer((host, 0), handler)
     server.daemon_threads = True
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    forge.url = f"http://{host}:{server.server_port}"
+    forge.url = f"{'https' if tls else 'http'}://{host}:{server.server_port}"
     try:
         yield forge
     finally:

@@ -22,6 +22,7 @@ from sojourn.core.context import Context
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import AuthError, SojournError
 from sojourn.core.runner import CREDENTIALS, Runner
+from sojourn.forges import network
 from sojourn.forges.forge import Job
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class RunnerLife:
     ) -> None:
         credentials = json.loads(environment.get(CREDENTIALS, "{}"))
         self._token = credentials.pop(TOKEN, "")
+        self._certificates = credentials.pop(network.CERTIFICATES, "")
+        network.configure(environment, self._certificates)
         self._credentials: dict[str, str] = credentials
         self._runner = runner
         self._forge = forges.open_forge(runner.driver, runner.repo, self._token)
@@ -85,6 +88,8 @@ class RunnerLife:
         file = self._state / "credentials"
         file.touch(0o600)
         file.write_text(text)
+        if self._certificates:
+            (self._state / "certificates").write_text(self._certificates)
         self._port = free_port()
         (self._state / "port").write_text(f"{self._port}\n")
         if job := self._told() or (Job("") if self._mark.exists() else None):

@@ -29,6 +29,7 @@ make_user() {
 		# Who has Docker is root, and may read what the agent knows.
 		[ -z "$docker" ] || usermod --append --groups docker "$job_user" 2>/dev/null || :
 	fi
+	[ ! -e "$state/certificates" ] || trust_certificates
 	jobs=$home/.sojourn-jobs  # jobs/now is written by what carries out a job: PID RUN ATTEMPT
 	as_user mkdir -p "$jobs"
 }
@@ -42,6 +43,16 @@ hide_identity() {
 			ip rule add to "$address" uidrange "$number-$number" prohibit 2>/dev/null ||
 			fail "could not hide the machine's identity from jobs: the image has neither iptables nor ip"
 	done
+}
+
+# Programs that are told of other authorities know no usual ones; so these are among them.
+trust_certificates() {
+	certificates=$home/certificates.pem
+	cat /etc/ssl/certs/ca-certificates.crt "$state/certificates" 2>/dev/null > "$certificates"
+	chmod 644 "$certificates"
+	export SSL_CERT_FILE="$certificates" CURL_CA_BUNDLE="$certificates"
+	export GIT_SSL_CAINFO="$certificates" REQUESTS_CA_BUNDLE="$certificates"
+	export NODE_EXTRA_CA_CERTS="$certificates"
 }
 
 # as_user COMMAND...: run it as the user of jobs.

@@ -45,6 +45,7 @@ url = "$gitlab_url"
 token = "$runner_token"
 executor = "$executor"
 END
+	[ -z "${certificates:-}" ] || echo "tls-ca-file = \"$certificates\""
 	if [ $executor = docker ]; then
 		echo '[runners.docker]'
 		echo "image = \"$image\""

@@ -1,7 +1,6 @@
 """Calls of a forge's API, with patience for what may pass.
 
-By the standard library alone, for machines: proxies and certificates are those of the usual
-variables (HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE).
+By the standard library alone, for machines. Which way they go is in `network`.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sojourn.core.errors import AuthError, Conflict, IntegrityError, NotFound, Transient
+from sojourn.forges import network
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -95,6 +95,8 @@ class Http:
                 why = answer.message or f"HTTP {answer.status}"
             except (OSError, http.client.HTTPException) as error:
                 answer, why = None, _reason(error)
+                if _is_untrusted(error):
+                    break
             if answer is not None and not _may_pass(answer):
                 return self._judged(answer, allow)
             if attempt < tries:
@@ -107,7 +109,7 @@ class Http:
         if data is not None:
             request.add_header("Content-Type", "application/json")
         try:
-            with urllib.request.urlopen(request, timeout=_WITHIN) as answer:  # noqa: S310
+            with network.opened(request, _WITHIN) as answer:
                 return _answer(answer.status, answer.headers, answer.read(_LARGEST))
         except urllib.error.HTTPError as error:
             with error:
@@ -158,10 +160,15 @@ def _answer(status: int, headers: Message, data: bytes) -> Answer:
         return Answer(status, headers, data, None)
 
 
+def _is_untrusted(error: Exception) -> bool:
+    """No other try would find another certificate."""
+    return isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError)
+
+
 def _reason(error: Exception) -> str:
     why = getattr(error, "reason", error)
     if isinstance(why, ssl.SSLCertVerificationError):
-        return f"{why.verify_message}; set SSL_CERT_FILE if its certificate is from a private CA"
+        return f"{why.verify_message}; set --ca-file if its certificate is from a private CA"
     return str(why) or type(error).__name__
 
 
@@ -218,14 +225,14 @@ def _patiently(ctx: Context, url: str, fetch: Callable[[], str]) -> str:
 
 def _read(url: str) -> str:
     request = urllib.request.Request(url, headers=_AGENT)  # noqa: S310 -- of the user's own choice
-    with urllib.request.urlopen(request, timeout=_WITHIN) as answer:  # noqa: S310
+    with network.opened(request, _WITHIN) as answer:
         return str(answer.read(_LONGEST_SUM).decode("ascii", "replace"))
 
 
 def _fetched(ctx: Context, url: str, file: Path) -> str:
     digest = hashlib.sha256()
     request = urllib.request.Request(url, headers=_AGENT)  # noqa: S310 -- checked by its hash
-    with urllib.request.urlopen(request, timeout=_WITHIN) as answer, file.open("wb") as out:  # noqa: S310
+    with network.opened(request, _WITHIN) as answer, file.open("wb") as out:
         while piece := answer.read(_PIECE):
             ctx.check()
             digest.update(piece)

@@ -154,6 +154,7 @@ def launch(
     reuse_idle: bool = False,
     startup_script: str = "",
     token_on_machine: bool | None = None,
+    ca_file: str = "",
     docker_volumes: Sequence[str] = (),
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
@@ -164,7 +165,8 @@ def launch(
     Returns None if `reuse` or `reuse_idle` found one that will do. `fields`: those of a task, for
     its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
 
-    `docker_volumes`: what the containers of jobs have of the machine (GitLab only).
+    `docker_volumes`: what the containers of jobs have of the machine (GitLab only). `ca_file`: the
+    path of certificates to trust, of a forge with a private CA; the machine trusts them, too.
 
     What is not given is found: driver and repository from the CI that this program runs in or from
     git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.
@@ -183,6 +185,7 @@ def launch(
         startup_script,
         token_on_machine,
         tuple(docker_volumes),
+        ca_file,
     )
     return make(settings, given, ctx=ctx or context_for(on_event))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn import clouds, engine, forges
@@ -17,10 +19,12 @@ from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.runner import CREDENTIALS, Runner
 from sojourn.core.task import Storage, Task
+from sojourn.forges import network
 from sojourn.runners.script import runner_script
 from sojourn.runners.sweeping import sweep
 from sojourn.runners.target import Target, find_target
 from sojourn.taskfiles.changes import changed
+from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +60,18 @@ class Settings:
     startup_script: str = ""
     token_on_machine: bool | None = None
     docker_volumes: tuple[str, ...] = ()
+    ca_file: str = ""
+
+    def certificates(self) -> str:
+        """The authorities to trust beside the usual ones, as PEM."""
+        if not self.ca_file:
+            return ""
+        text = read_text(Path(self.ca_file))
+        try:
+            ssl.create_default_context().load_verify_locations(cadata=text)
+        except (ssl.SSLError, ValueError) as error:
+            raise InvalidInput("ca_file", f"{self.ca_file} has no PEM certificate") from error
+        return text
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -92,6 +108,9 @@ def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
     settings.check_for(target.driver)
+    certificates = settings.certificates()
+    if certificates:
+        network.configure(os.environ, certificates)
     forge = target.open()
     with ctx.step(f"Asking {target.repo}"):
         forge.check(ctx)
@@ -111,6 +130,9 @@ def launch(
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
     settings.check_for(target.driver)
+    certificates = settings.certificates()
+    if certificates:
+        network.configure(os.environ, certificates)
     forge = target.open()
     cloud = clouds.load(fields.get("cloud", Task.cloud))
     with ctx.step(f"Asking {target.repo}"):
@@ -133,7 +155,7 @@ def launch(
     with ctx.step(f"Registering {runner.name}"):
         registration = forge.register(ctx, runner)
     environment = resolve_environment(task.environment, os.environ, ci=False)
-    environment[CREDENTIALS] = _credentials(registration, target, travels=travels)
+    environment[CREDENTIALS] = _credentials(registration, target, certificates, travels=travels)
     online = partial(_until_online, ctx, cloud, chosen, forge, runner)
     made = engine.creation.Launch(chosen, task, environment)
     try:
@@ -245,8 +267,10 @@ def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, g
     return changed(plain, fields)
 
 
-def _credentials(registration: Registration, target: Target, *, travels: bool) -> str:
-    found = dict(registration.credentials)
+def _credentials(
+    registration: Registration, target: Target, certificates: str, *, travels: bool
+) -> str:
+    found = {**registration.credentials, network.CERTIFICATES: certificates}
     if travels:
         found[TOKEN] = target.token
     return json.dumps(found)

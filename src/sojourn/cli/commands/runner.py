@@ -55,6 +55,7 @@ def runner() -> None:
     default=None,
     help="Let the machine use the token, to unregister itself and to re-run lost jobs.",
 )
+@click.option("--ca-file", type=PATH, help="Certificates (PEM) of a forge with a private CA.")
 @click.option(
     "--docker-volumes",
     metavar="VOLUME",
