@@ -120,7 +120,7 @@ def test_a_job_that_was_lost_is_run_again(repo: Repo, kit: LocalKit) -> None:
         # One that began at the same moment as the next machine may be that machine's own.
         started = datetime.fromisoformat(repo.job(run)["started_at"].replace("Z", "+00:00"))
         until(lambda: datetime.now(timezone.utc) - started > timedelta(seconds=4))
-        assert any((kit._root / "cache").rglob("jobs/now"))
+        assert any((kit._root / "cache").rglob("workdir/busy"))
         kit.lose_agent(runner, 0)
         until(lambda: repo.job(run)["run_attempt"] == 2, 120)
         assert until_over(repo, run, 120)["conclusion"] == "success"
