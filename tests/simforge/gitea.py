@@ -7,13 +7,17 @@ by a real one.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import secrets
-import sys
 import time
 import uuid
+import zipfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from tests.simforge.server import PROGRAMS, Call, Refusal, SimForge, checked
 from tests.simforge.work import Job, Runner
@@ -78,9 +82,15 @@ class SimGitea(SimForge):
         return {"SOJOURN_RUNNER_SOURCE_GITEA": f"{self.url}/_download/gitea-runner"}
 
     def program(self) -> bytes:
-        text = (PROGRAMS / "gitea" / "gitea_runner.py").read_text()
-        # With a library for YAML, which a real Gitea sends.
-        return text.replace("#!/usr/bin/env python3", f"#!{sys.executable}", 1).encode()
+        """With a library for YAML, which a real Gitea sends: Python runs what is in a zip."""
+        buffer = io.BytesIO(b"#!/usr/bin/env python3\n")
+        buffer.seek(0, io.SEEK_END)
+        with zipfile.ZipFile(buffer, "a") as target:
+            program = (PROGRAMS / "gitea" / "gitea_runner.py").read_bytes()
+            target.writestr(zipfile.ZipInfo("__main__.py"), program)
+            for file in sorted(Path(yaml.__file__).parent.glob("*.py")):
+                target.writestr(zipfile.ZipInfo(f"yaml/{file.name}"), file.read_bytes())
+        return buffer.getvalue()
 
     def download(self, path: str) -> bytes:
         name = path.rpartition("/")[2]

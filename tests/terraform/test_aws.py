@@ -62,7 +62,7 @@ def test_a_machine_with_a_key_of_the_user(kit: AwsKit, on_aws: Project) -> None:
     live_with_own_key(kit, on_aws, "aws", _IMAGE)
 
 
-@pytest.mark.parametrize("kind", [RIGHT, WRONG])
+@pytest.mark.parametrize("kind", [RIGHT, pytest.param(WRONG, marks=pytest.mark.full)])
 def test_a_runner(kit: AwsKit, on_aws: Project, kind: str) -> None:
     with on_machines(kit) as forge:
         live_as_runner(on_aws, forge, "aws", f'image = "{_IMAGE}"', kind)

@@ -64,6 +64,7 @@ def test_a_machine(kit: AzureKit, on_azure: Project, cloud: str) -> None:
     live_as_machine(kit, on_azure, cloud, _IMAGE)
 
 
+@pytest.mark.full
 def test_a_runner(kit: AzureKit, on_azure: Project) -> None:
     with on_machines(kit) as forge:
         live_as_runner(on_azure, forge, "azure", f'image = "{_IMAGE}"')

@@ -20,6 +20,21 @@ _VARIABLES = (
 )
 
 
+_FIRST = "github"  # goes through all of it in ordinary runs
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Drivers differ most in what all is well for; what goes wrong is mostly the same code."""
+    for item in items:
+        if Path(__file__).parent not in item.path.parents:
+            continue
+        first = f"[{_FIRST}" in item.name
+        if item.path.stem == "test_trouble":
+            item.add_marker(pytest.mark.slow if first else pytest.mark.full)
+        elif item.path.stem == "test_runners" and not first:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=sorted(FORGES))
 def forge(request: pytest.FixtureRequest) -> Iterator[SimForge]:
     with served(FORGES[request.param]()) as made:

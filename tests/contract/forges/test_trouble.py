@@ -57,7 +57,6 @@ def killed_at(bench: Bench, number: int, command: list[str]) -> bytes:
     return printed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("single", [False, True], ids=["many", "single"])
 def test_a_launcher_that_is_killed_at_any_call(
     bench: Bench, single: bool, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ from sojourn import runners
 from sojourn.core.status import State
 from tests.simcloud.machines.serving import forward
 from tests.simcloud.machines.spec import Endpoint
-from tests.simcloud.vm.sides import Side, machine_of
+from tests.simcloud.vm.sides import Side, machine_of, sides
 from tests.simforge.github import SimGitHub
 from tests.simforge.server import served
 from tests.simforge.work import Job
@@ -63,6 +63,7 @@ def finished(forge: SimGitHub, job: Job) -> Job:
     return job
 
 
+@sides("aws", full=("gcp", "az"))
 def test_jobs_find_neither_tokens_nor_the_identity_of_the_machine(
     side: Side, forge: SimGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +88,7 @@ def test_jobs_find_neither_tokens_nor_the_identity_of_the_machine(
     assert forge.work.runners == {}
 
 
+@sides("aws", full=("gcp", "az"))
 def test_a_loss_in_the_middle_of_a_job(side: Side, forge: SimGitHub) -> None:
     runner = launched(side, forge, token_on_machine=True, idle_timeout=15, spot=0)
     job = forge.work.queue("sleep 8")
