@@ -163,6 +163,7 @@ def launch(
     except BaseException:
         _undo(ctx, forge, runner)
         raise
+    ctx.note(forge.limits)
     return Made(cloud, made.id, task)
 
 

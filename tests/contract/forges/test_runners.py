@@ -19,6 +19,7 @@ from tests.support.waiting import until
 
 def test_it_is_online_and_carries_out_jobs(bench: Bench) -> None:
     runner = bench.launch()
+    assert any(" ends " in text for text in bench.told), "how long jobs may take is not told"
     found = runner.registered(bench.forge.token)
     assert found is not None
     assert found.online

@@ -118,9 +118,10 @@ def test_one_that_its_forge_forgot_ends(bench: Bench) -> None:
     bench.ended(runner)
 
 
-def test_many_in_a_row_leave_a_bounded_number(bench: Bench) -> None:
+@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.full)])
+def test_many_in_a_row_leave_a_bounded_number(bench: Bench, count: int) -> None:
     bench.needs("single")
-    for _ in range(5):
+    for _ in range(count):
         job = bench.job()
         runner = bench.launch(single=True)
         bench.finished(job)
