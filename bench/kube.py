@@ -15,7 +15,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -47,6 +47,8 @@ def main(*, quick: bool = False) -> None:
         _transfers(api, images.PYTHON, home, quick=quick)
         print("\nFrom a killed pod to the script running again")
         _recovery(api, images.PYTHON, rounds=1 if quick else 5)
+        print("\nThe agent's container while the script does nothing")
+        _at_rest(images.PYTHON, home, seconds=10 if quick else 60)
 
 
 @contextmanager
@@ -199,6 +201,33 @@ def _recovery(api: Api, image: str, rounds: int) -> None:
         f"{ours:.1f} s, to the second"
     )
     print(f"  bar: ours under {_RECOVERY} s: {'met' if ours < _RECOVERY else 'NOT met'}")
+
+
+def _at_rest(image: str, home: Path, seconds: float) -> None:
+    """The nodes are on this computer, so the agent is one of its processes."""
+    with _task(image, home) as (_, machine):
+        time.sleep(10)  # until it has nothing more to do for the start
+        process = _agent_of(machine)
+        before = _used(process)
+        time.sleep(seconds)
+        share = (_used(process) - before) / seconds * 100
+        memory = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    print(f"  {memory / 2**20:.0f} MiB of memory, {share:.2f} % of a core")
+
+
+def _agent_of(machine: str) -> Path:
+    mark = f"SOJOURN_MACHINE={machine}\0".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            life = b"on_machine.life" in (process / "cmdline").read_bytes()
+            if life and mark in (process / "environ").read_bytes():
+                return process
+    raise AssertionError(f"{machine} has no agent here")
+
+
+def _used(process: Path) -> float:
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def _epoch(text: str) -> float:

@@ -182,7 +182,7 @@ resource "iterative_task" "many" {
 
 @pytest.mark.parametrize("kind", ["resource", "data"])
 def test_an_unknown_kind_is_refused(project: Project, kind: str) -> None:
-    project.write(f'{kind} "iterative_cml_runner" "example" {{}}')
+    project.write(f'{kind} "iterative_runner" "example" {{}}')
     project.init()
     assert "does not support" in validated(project, code=1)[0].message
 

@@ -46,7 +46,7 @@ class Fields(TypedDict, total=False):
 
 
 _STORAGE = tuple(Storage.__dataclass_fields__)
-_TASK = tuple(Task.__dataclass_fields__)
+_TASK = tuple(name for name in Task.__dataclass_fields__ if name != "runner")  # launch sets it
 
 
 def changed(task: Task, changes: Mapping[str, Any]) -> Task:

@@ -12,8 +12,10 @@ TASK = Task("#!/bin/sh", environment={"A": "1"}, storage=Storage("w", "o"), time
 
 
 def test_every_field_can_be_changed() -> None:
-    fields = {*Task.__dataclass_fields__, *Storage.__dataclass_fields__}
+    fields = {*Task.__dataclass_fields__, *Storage.__dataclass_fields__} - {"runner"}
     assert set(Fields.__annotations__) == fields
+    with pytest.raises(InvalidInput, match="runner"):
+        changed(TASK, {"runner": None})
 
 
 def test_fields_of_the_task_and_of_its_storage() -> None:
