@@ -207,27 +207,32 @@ def _at_rest(image: str, home: Path, seconds: float) -> None:
     """The nodes are on this computer, so the agent is one of its processes."""
     with _task(image, home) as (_, machine):
         time.sleep(10)  # until it has nothing more to do for the start
-        process = _agent_of(machine)
-        before = _used(process)
+        agent = _agent_of(machine)
+        before = _used(agent)
         time.sleep(seconds)
-        share = (_used(process) - before) / seconds * 100
-        memory = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        share = (_used(agent) - before) / seconds * 100
+        pages = sum(int((each / "statm").read_text().split()[1]) for each in agent)
+        memory = pages * os.sysconf("SC_PAGE_SIZE")
     print(f"  {memory / 2**20:.0f} MiB of memory, {share:.2f} % of a core")
 
 
-def _agent_of(machine: str) -> Path:
+def _agent_of(machine: str) -> list[Path]:
+    """A shell and the program that it started."""
+    found = []
     mark = f"SOJOURN_MACHINE={machine}\0".encode()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             life = b"on_machine.life" in (process / "cmdline").read_bytes()
             if life and mark in (process / "environ").read_bytes():
-                return process
-    raise AssertionError(f"{machine} has no agent here")
+                found.append(process)
+    assert found, f"{machine} has no agent here"
+    return found
 
 
-def _used(process: Path) -> float:
-    fields = (process / "stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+def _used(processes: list[Path]) -> float:
+    fields = [(each / "stat").read_text().rpartition(")")[2].split() for each in processes]
+    ticks = sum(int(field) for each in fields for field in each[11:13])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _epoch(text: str) -> float:
