@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from sojourn import forges
 from sojourn.agent import runner_program
 from sojourn.agent.background import aside, say
+from sojourn.agent.identity import hide_from
 from sojourn.agent.metrics import free_port, metric
 from sojourn.core.context import Context
 from sojourn.core.durations import format_seconds
@@ -100,10 +101,8 @@ class RunnerLife:
     def over(self) -> bool:
         """Whether it is over: idle for too long, or it never began."""
         now = time.monotonic()
-        if not self._served and (self._state / "want-program").exists():
-            self._served = True
-            aside("program", self._serve)
         if not self._runs:
+            self._serve()
             return self._not_begun(now)
         self._look(now)
         if self._asked:
@@ -214,6 +213,16 @@ class RunnerLife:
             say("re-ran the job that was lost" if done else "no need to re-run the job")
 
     def _serve(self) -> None:
+        """What the script asks for while it prepares the machine."""
+        if not self._served and (self._state / "want-program").exists():
+            self._served = True
+            aside("program", self._bring)
+        with suppress(OSError, ValueError):
+            user = int((self._state / "hide").read_text())
+            (self._state / "hide").unlink()
+            self._tell("hidden", hide_from(user))
+
+    def _bring(self) -> None:
         try:
             runner_program.fetch(self._runner.programs, self._program)
         except Exception as error:  # whatever it is, the script waits for an answer

@@ -34,15 +34,11 @@ make_user() {
 	as_user mkdir -p "$jobs"
 }
 
-# Clouds tell machines who they are at these addresses. What a machine may do is not for its jobs.
+# What a machine may do in its cloud is not for its jobs; the agent sees to it.
 hide_identity() {
-	number=$(id -u "$job_user")
-	for address in 169.254.169.254 168.63.129.16; do
-		iptables --append OUTPUT --destination "$address" --match owner --uid-owner "$number" \
-			--jump REJECT 2>/dev/null ||
-			ip rule add to "$address" uidrange "$number-$number" prohibit 2>/dev/null ||
-			fail "could not hide the machine's identity from jobs: the image has neither iptables nor ip"
-	done
+	id -u "$job_user" > "$state/.hide" && mv "$state/.hide" "$state/hide"
+	until [ -e "$state/hidden" ]; do sleep 0.2; done
+	[ ! -s "$state/hidden" ] || fail "could not hide the machine's identity from jobs: $(cat "$state/hidden")"
 }
 
 # Programs that are told of other authorities know no usual ones; so these are among them.
