@@ -17,6 +17,7 @@ __all__ = ["CERTIFICATES", "configure", "opened"]
 CERTIFICATES = "certificates"  # the name of them among what a runner's machine gets
 
 _PROXY = "_proxy"
+_FOR_ANYBODY = ("Accept", "User-agent")  # headers, as the library spells them
 _openers: list[urllib.request.OpenerDirector] = []  # the one in use, if it was configured
 
 
@@ -29,12 +30,12 @@ def configure(environment: Mapping[str, str], certificates: str = "") -> None:
     if certificates:
         trusted.load_verify_locations(cadata=certificates)
     handlers = (_Proxies(_proxies(environment)), urllib.request.HTTPSHandler(context=trusted))
-    _openers[:] = [urllib.request.build_opener(*handlers)]
+    _openers[:] = [urllib.request.build_opener(_Redirects(), *handlers)]
 
 
 def opened(request: urllib.request.Request, within: float) -> Any:
     """The answer to a request."""
-    opener = _openers[0] if _openers else urllib.request.build_opener()
+    opener = _openers[0] if _openers else urllib.request.build_opener(_Redirects())
     return opener.open(request, timeout=within)
 
 
@@ -43,6 +44,18 @@ def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
     names = sorted((name for name in environment if name.lower().endswith(_PROXY)), key=str.lower)
     names.sort(key=str.islower)
     return {name.lower().removesuffix(_PROXY): environment[name] for name in names}
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """A token is for the host that it was meant for, wherever that sends us."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, *args: Any
+    ) -> urllib.request.Request | None:
+        found = super().redirect_request(req, *args)
+        if found and (found.type, found.host) != (req.type, req.host):
+            found.headers = {k: v for k, v in found.headers.items() if k in _FOR_ANYBODY}
+        return found
 
 
 class _Proxies(urllib.request.ProxyHandler):

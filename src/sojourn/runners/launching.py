@@ -105,19 +105,23 @@ class Made(NamedTuple):
 def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     """Refuse what could not be launched; makes nothing. Names are not looked at: one that is taken
     now may be free then."""
-    settings.check()
-    target = find_target(settings.driver, settings.repo, settings.token, os.environ)
-    settings.check_for(target.driver)
-    certificates = settings.certificates()
-    if certificates:
-        network.configure(os.environ, certificates)
-    forge = target.open()
+    target, forge = _opened(settings)
     with ctx.step(f"Asking {target.repo}"):
         forge.check(ctx)
     travels = _token_travels(ctx, settings, forge, fields)
     cloud = clouds.load(fields.get("cloud", Task.cloud))
     runner = _runner(target, settings, _id_for(settings), {})
     engine.creation.check(ctx, cloud, _task(cloud, runner, settings, fields, guard=travels))
+
+
+def _opened(settings: Settings) -> tuple[Target, Forge]:
+    """Whom it is for, after all that can be refused without asking anybody."""
+    settings.check()
+    target = find_target(settings.driver, settings.repo, settings.token, os.environ)
+    settings.check_for(target.driver)
+    if certificates := settings.certificates():
+        network.configure(os.environ, certificates)
+    return target, target.open()
 
 
 def launch(
@@ -127,13 +131,7 @@ def launch(
 
     `id`: that of an earlier launch, which may have been broken off.
     """
-    settings.check()
-    target = find_target(settings.driver, settings.repo, settings.token, os.environ)
-    settings.check_for(target.driver)
-    certificates = settings.certificates()
-    if certificates:
-        network.configure(os.environ, certificates)
-    forge = target.open()
+    target, forge = _opened(settings)
     cloud = clouds.load(fields.get("cloud", Task.cloud))
     with ctx.step(f"Asking {target.repo}"):
         repository = forge.check(ctx)
@@ -152,19 +150,19 @@ def launch(
     task = _task(cloud, runner, settings, fields, guard=travels)
     engine.creation.check(ctx, cloud, task)
     sweep(ctx, cloud, target.repo, forge, registered)
-    with ctx.step(f"Registering {runner.name}"):
-        registration = forge.register(ctx, runner)
     environment = resolve_environment(task.environment, os.environ, ci=False)
-    environment[CREDENTIALS] = _credentials(registration, target, certificates, travels=travels)
     online = partial(_until_online, ctx, cloud, chosen, forge, runner)
-    made = engine.creation.Launch(chosen, task, environment)
     try:
+        with ctx.step(f"Registering {runner.name}"):
+            registration = forge.register(ctx, runner)
+        keys = _credentials(registration, target, settings.certificates(), travels=travels)
+        made = engine.creation.Launch(chosen, task, {**environment, CREDENTIALS: keys})
         engine.creation.create(ctx, cloud, made, online)
     except BaseException:
         _undo(ctx, forge, runner)
         raise
     ctx.note(forge.limits)
-    return Made(cloud, made.id, task)
+    return Made(cloud, chosen, task)
 
 
 def _runner(
