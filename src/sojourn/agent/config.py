@@ -33,6 +33,7 @@ class Config:
     `ttl`: a machine that was silent for this long may be replaced by another.
     `rank`: the only one that this machine may carry out; -1: any.
     `notice`: what the cloud gives a machine that it takes away; 0: not known, or it takes none.
+    `address`: of this machine, for the others of a gang; empty: of the way to the internet.
     `grace`: from SIGTERM to SIGKILL. `look`: how often to see whether somebody follows the log.
     """
 
@@ -48,6 +49,7 @@ class Config:
     look: float = 2.0
     snapshot_every: float = 10.0
     notice: float = 0.0
+    address: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Config:

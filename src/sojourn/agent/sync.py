@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -126,14 +127,19 @@ class Snapshots:
         self._told: set[str] = set()
         self.lost: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
+        self.kept: frozenset[int] = frozenset()  # snapshots that are not to be swept
+        self._turn = threading.RLock()
         line = layout.data_prefix(lease.rank, lease.attempt)
         self._line = line
         self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
         self._first = True
         self._chore = Chore("snapshot", self.take, self._pause, telling.on_files)
 
-    def start(self, restored: Manifest) -> None:
+    def begin(self, restored: Manifest) -> None:
+        """Go on from what was restored."""
         self._writer.begin(restored)
+
+    def start(self) -> None:
         self._chore.start()
 
     def stop(self) -> None:
@@ -152,6 +158,24 @@ class Snapshots:
 
         `last`: nobody writes there any more.
         """
+        with self._turn:
+            self._take(last=last)
+
+    def mark(self) -> int:
+        """Store the workdir as it is now, changed or not; gives the number of its snapshot.
+
+        Former attempts are left alone, see `forget_former`.
+        """
+        with self._turn:
+            self._first = False
+            self._take(always=True)
+            return self._writer.number
+
+    def path(self, number: int) -> str:
+        """Where a snapshot of this attempt is."""
+        return layout.snapshot_path(self._line, number)
+
+    def _take(self, *, last: bool = False, always: bool = False) -> None:
         began = time.monotonic()
         self.lost, self.left_out = {}, {}
         changed = self._writer.take(
@@ -161,6 +185,7 @@ class Snapshots:
             skipped=self._skipped,
             first=self._log.flush,
             last=last,
+            always=always,
         )
         took = time.monotonic() - began
         longer = min(self._scan_every * _SCAN_GROWTH, _SCAN_SELDOM)
@@ -168,8 +193,9 @@ class Snapshots:
         self._pause_next = max(self._every if changed else self._scan_every, took * _SCAN_SHARE)
         if changed:
             self._telling.on_snapshot(took, self._notice)
-            self._writer.sweep()
-            self._sweep_former()
+            self._writer.sweep(self.kept)
+            if self._first:
+                self.forget_former()
 
     def make_room(self) -> None:
         """Remove what was stored for a snapshot that did not come about, in a store that is full.
@@ -181,10 +207,8 @@ class Snapshots:
         stored = self._store.list(layout.objects_prefix(self._line))
         self._store.delete([item.path for item in stored if item.path not in used])
 
-    def _sweep_former(self) -> None:
+    def forget_former(self) -> None:
         """What former attempts stored is not needed once this one has a snapshot of its own."""
-        if not self._first:
-            return
         self._first = False
         own = self._lease.attempt
         found = self._store.list(layout.lines_prefix(self._lease.rank))

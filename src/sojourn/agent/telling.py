@@ -14,6 +14,7 @@ class Telling:
 
     def __init__(self) -> None:
         self.restoring: Activity | None = Activity(Doing.RESTORING)
+        self.gathering: Activity | None = None
         self._log: Doing | None = None
         self._files: Doing | None = None
         self._slow: Doing | None = None
@@ -22,7 +23,7 @@ class Telling:
     def activity(self) -> Activity | None:
         """The one thing that matters most."""
         trouble = self._log or self._files or self._slow
-        return Activity(trouble) if trouble else self.restoring
+        return Activity(trouble) if trouble else self.gathering or self.restoring
 
     def on_event(self, event: Event) -> None:
         """Take the progress of restoring."""

@@ -124,6 +124,17 @@ _OPTIONS = (
 _OF_TASKS = (
     click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
     click.option(
+        "--gang",
+        is_flag=True,
+        default=None,
+        help="Start all machines together, and all again if one is lost.",
+    ),
+    click.option(
+        "--gang-timeout",
+        metavar="DURATION",
+        help="With --gang, fail unless all machines are there in time (default: 30m).",
+    ),
+    click.option(
         "--stay",
         is_flag=True,
         default=None,

@@ -19,6 +19,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 class Doing(str, Enum):
     """What can be told."""
 
+    GATHERING = "gathering"
     RESTORING = "restoring"
     UPLOADING = "uploading"
     LOG_FULL = "log-full"
@@ -30,12 +31,13 @@ class Doing(str, Enum):
     @property
     def trouble(self) -> bool:
         """Whether somebody has to do something about it."""
-        return self not in (Doing.RESTORING, Doing.UPLOADING)
+        return self not in (Doing.GATHERING, Doing.RESTORING, Doing.UPLOADING)
 
 
 _FULL = "no space left in the store"
 _REFUSED = "the store denied access"
 _WORDS = {
+    Doing.GATHERING: "waiting for all machines of the gang",
     Doing.RESTORING: "restoring workdir",
     Doing.UPLOADING: "uploading workdir",
     Doing.LOG_FULL: f"cannot store the log: {_FULL}",
@@ -48,7 +50,10 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Activity:
-    """One thing, and how many bytes of it are done; a `total` of 0: not known, or no matter."""
+    """One thing, and how many bytes (or machines) of it are done.
+
+    A `total` of 0: not known, or no matter.
+    """
 
     doing: Doing
     done: int = 0
@@ -62,6 +67,8 @@ class Activity:
     @property
     def text(self) -> str:
         """For people: restoring workdir: 1.2 of 3.4 GiB."""
+        if self.doing is Doing.GATHERING and self.total:
+            return f"{self.step}: {self.done} of {self.total}"
         return f"{self.step}: {_of(self.done, self.total)}" if self.total else self.step
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sojourn.core.durations import parse_seconds
 from sojourn.core.environment import LARGEST_VARIABLE, environment_problems
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.filters import Filters
+from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, Mpi, file_problems
 from sojourn.core.runner import Runner
 
 __all__ = ["Storage", "Task"]
@@ -76,7 +77,9 @@ class Task:
     `arguments` as a list. `mounts` is data that is there already, by the path where the script
     finds it; `options` is what only this cloud has a word for. A task that stays has no end of its
     own: its machine is there until somebody takes it away, or it was idle for too long. `runner` is
-    set if the script is a CI runner.
+    set if the script is a CI runner. The ranks of a `gang` start together and fall together; one
+    that is not complete after `gang_timeout` fails. A task with `mpi` is a gang whose script runs
+    on rank 0 only. `files` are small texts by the absolute paths where the script finds them.
     """
 
     script: str
@@ -99,13 +102,22 @@ class Task:
     stay: bool = False
     idle_timeout: int = 0
     runner: Runner | None = None
+    gang: bool = False
+    gang_timeout: int = DEFAULT_GANG_TIMEOUT
+    mpi: Mpi | None = None
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.arguments, list):
             object.__setattr__(self, "arguments", tuple(self.arguments))
-        for name in ("timeout", "idle_timeout"):
+        if isinstance(self.mpi, Mapping):
+            with suppress(TypeError):  # what has other keys is left as it is, to be refused
+                object.__setattr__(self, "mpi", Mpi(**self.mpi))
+        if self.mpi is not None and self.gang is False:
+            object.__setattr__(self, "gang", True)
+        for name in ("timeout", "idle_timeout", "gang_timeout"):
             _in_seconds(self, name)
-        for name in ("environment", "tags", "mounts", "options"):
+        for name in ("environment", "tags", "mounts", "options", "files"):
             _copy(self, name)
         _refuse(self._problems())
 
@@ -149,6 +161,22 @@ class Task:
         for name in ("tags", "mounts", "options"):
             yield from _mapping(getattr(self, name), name)
         yield from Runner.problems(self.runner)
+        yield from self._gang_problems()
+
+    def _gang_problems(self) -> Iterator[Problem]:
+        if type(self.gang) is not bool:
+            yield Problem("gang", f"must be a boolean, got {self.gang!r}")
+        elif self.gang and self.stay is True:
+            yield Problem("stay", "cannot be combined with gang")
+        yield from _number(
+            self,
+            "gang_timeout",
+            "a number of seconds (at least 1) or a duration such as '30m'",
+            low=1,
+            high=_LARGEST,
+        )
+        yield from Mpi.problems(self.mpi)
+        yield from file_problems(self.files)
 
     def _time_problems(self) -> Iterator[Problem]:
         endless = self.stay is True or self.runner is not None
@@ -188,6 +216,8 @@ class Task:
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
         if known.get("runner") is not None:
             known["runner"] = Runner.from_dict(known["runner"])
+        if known.get("mpi") is not None:
+            known["mpi"] = Mpi.from_dict(known["mpi"])
         storage = data.get("storage", {})
         known["storage"] = Storage(
             **{key: storage[key] for key in Storage.__dataclass_fields__ if key in storage}

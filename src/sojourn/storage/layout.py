@@ -11,6 +11,7 @@
     logs/R/A/SEQ                    segments of its log
     ranks/R/data/A/objects/HASH     what that attempt stored,
     ranks/R/data/A/snapshots/SEQ    and its snapshots
+    gang/N/...                      round N of a gang, see `gangs`
     machines/ID                     a machine looked at the store's clock
     follow                          rewritten while somebody follows the log
 
@@ -29,6 +30,7 @@ __all__ = [
     "CREATORS",
     "ENVIRONMENT",
     "FOLLOW",
+    "GANG",
     "LAPTOPS_WRITE",
     "LOGS",
     "MACHINES",
@@ -62,9 +64,10 @@ ATTEMPTS = "attempts"
 REPORTS = "reports"
 LOGS = "logs"
 RANKS = "ranks"
+GANG = "gang"
 MACHINES = "machines"
 FOLLOW = "follow"
-MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, MACHINES)
+MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, GANG, MACHINES)
 LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, UPLOADED, WORKDIR, FOLLOW)
 
 _ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)

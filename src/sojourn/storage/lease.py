@@ -66,11 +66,14 @@ class Leases:
         self._dead = dead
         self._ranks = range(parallelism) if rank < 0 else range(rank, rank + 1)
 
-    def take(self) -> Lease | None:
-        """The first rank that nobody carries out; None if all are held or ended."""
+    def take(self, prefer: int = -1) -> Lease | None:
+        """The first rank that nobody carries out; None if all are held or ended.
+
+        `prefer`: the one to look at first.
+        """
         attempts = _by_rank(self._store.list(layout.ATTEMPTS))
         reports = _by_rank(self._store.list(layout.REPORTS))
-        for rank in self._ranks:
+        for rank in sorted(self._ranks, key=lambda rank: rank != prefer):
             last = attempts.get(rank)
             attempt = last.attempt if last else 0
             if last and not self._is_over(rank, attempt, last, reports.get(rank)):
@@ -98,6 +101,13 @@ class Leases:
         won = self._store.put_new(path, data)
         self._store.keep([path])
         return won
+
+    def give_up(self, rank: int, outcome: Outcome, why: str) -> None:
+        """End a rank that nobody carries out; if somebody does, does nothing."""
+        last = _by_rank(self._store.list(f"{layout.ATTEMPTS}/{rank:04}")).get(rank)
+        attempt = last.attempt + 1 if last else 1
+        if self._store.put_new(layout.attempt_path(rank, attempt), self._mark()):
+            self.report(Report(rank, attempt, outcome, why, ended=utc_now()))
 
     def _mark(self, activity: Activity | None = None) -> bytes:
         """Always of the same size: it is then written over, if a disk has no room for a new one."""

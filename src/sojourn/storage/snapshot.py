@@ -23,7 +23,7 @@ from sojourn.storage.reading import SMALL, Reader, Readings, Upload
 from sojourn.storage.scan import Skipped, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
     from pathlib import Path
 
     from sojourn.core.context import Context
@@ -97,13 +97,15 @@ class SnapshotWriter:
         step: str = "Uploading",
         first: Callable[[], object] | None = None,
         last: bool = False,
+        always: bool = False,
         stripped: Callable[[str], None] | None = None,
         found: Found | None = None,
     ) -> bool:
         """Store the folder as it is now; False if it is as it was in the last snapshot.
 
         `first` is called before a new snapshot comes into being. `last`: nobody writes there any
-        more. `stripped`: see `scan`. `found` is told of all files before the first is read.
+        more. `always`: a line without any snapshot gets one, changed or not. `stripped`: see
+        `scan`. `found` is told of all files before the first is read.
 
         A program that writes to a file by mapping it into its memory changes the file's times
         only now and then. So what was read soon after its change is read once more, when it has
@@ -118,9 +120,10 @@ class SnapshotWriter:
         entries = self._scan(root, filters, ignore, skipped, stripped)
         if found:
             found((entry.path, entry.size) for entry in entries.values() if entry.kind == FILE)
+        needed = not self._begun or (always and not self._number)
         settled = sys.maxsize if last else time.time_ns() - _SETTLED
         todo = [entry for entry in entries.values() if not self._known(entry, entries, settled)]
-        if self._begun and not todo and _same(entries, self._last.entries):
+        if not needed and not todo and _same(entries, self._last.entries):
             self._last.entries = entries  # for their inodes
             return resumed
         wasteful = self._wasteful(entries)
@@ -131,7 +134,7 @@ class SnapshotWriter:
                 self._small_files(wasteful),
             )
             self._settle(self._read(ctx, root, todo, step), entries, skipped)
-        if self._begun and _same(entries, self._last.entries):
+        if not needed and _same(entries, self._last.entries):
             self._last.entries = entries  # for their inodes
             return resumed
         if first:
@@ -139,9 +142,19 @@ class SnapshotWriter:
         self._write(entries)
         return True
 
-    def sweep(self) -> None:
-        """Remove the snapshots of this writer that are no longer needed, and what only they use."""
+    @property
+    def number(self) -> int:
+        """Of the last snapshot in this line; 0: there is none."""
+        return self._number
+
+    def sweep(self, spare: Container[int] = ()) -> None:
+        """Remove the snapshots of this writer that are no longer needed, and what only they use.
+
+        Those in `spare` are.
+        """
         for number in sorted(self._written)[:-_KEPT]:
+            if number in spare:
+                continue
             self._store.delete([layout.snapshot_path(self._line, number)])
             del self._written[number]
         # What was brought home, or is on its way, is in no snapshot yet.

@@ -13,6 +13,8 @@ from sojourn.taskfiles.reading import refusal, unknown
 if TYPE_CHECKING:
     from os import PathLike
 
+    from sojourn.core.gang import Mpi
+
 __all__ = ["Fields", "changed"]
 
 
@@ -38,6 +40,10 @@ class Fields(TypedDict, total=False):
     options: Mapping[str, str]
     stay: bool
     idle_timeout: int | str
+    gang: bool
+    gang_timeout: int | str
+    mpi: Mpi | None
+    files: Mapping[str, str]
     workdir: str | PathLike[str]
     output: str
     exclude: Sequence[str]

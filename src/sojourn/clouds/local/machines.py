@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,7 @@ class LocalMachine:
             "ttl": _TTL,
             "grace": _GRACE,
             "look": _LOOK,
+            "address": _address(self.id),
         }
 
     @property
@@ -137,3 +139,14 @@ class LocalMachine:
         with suppress(OSError):
             remove_tree(self.folder)
         return None
+
+
+def _address(machine: str) -> str:
+    """An address of its own, so that the machines of a gang can all use the same ports.
+
+    Linux takes all of 127.0.0.0/8 for this computer, other systems do not.
+    """
+    if sys.platform != "linux":
+        return "127.0.0.1"
+    number = zlib.crc32(machine.encode())
+    return f"127.{64 + number % 64}.{number // 64 % 250 + 1}.{number // 16000 % 250 + 1}"

@@ -121,7 +121,13 @@ class Life:
             locks.take(self._machine)
         for attempt in range(_TRIES):
             try:
-                agent = Agent(config, store=self._store(), launch=self._neighbour.start, dead=locks)
+                agent = Agent(
+                    config,
+                    store=self._store(),
+                    launch=self._neighbour.start,
+                    dead=locks,
+                    once=True,  # a container runs a script once
+                )
                 code = agent.run()
             except (SojournError, OSError) as error:
                 say(str(error))

@@ -1,0 +1,417 @@
+"""One attempt of a rank on a machine: restore, run the script, store, report."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sojourn.agent.background import aside, say
+from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
+from sojourn.agent.disk import remove_tree
+from sojourn.agent.environment import script_environment
+from sojourn.agent.gang import AlreadyDone, GangLife, RoundOver
+from sojourn.agent.gangmember import describe, gang_variables
+from sojourn.agent.outcomes import also_saying, meets, obstacle, unstored, why_ended
+from sojourn.agent.process import CannotStart, run_here
+from sojourn.agent.runner import RunnerLife
+from sojourn.agent.staying import Idle, staying
+from sojourn.agent.sync import Keeper, LogSync, Snapshots
+from sojourn.agent.telling import Telling
+from sojourn.core.clock import utc_now
+from sojourn.core.context import Context
+from sojourn.core.errors import (
+    AuthError,
+    Cancelled,
+    IntegrityError,
+    NotFound,
+    QuotaError,
+    SojournError,
+    Transient,
+)
+from sojourn.core.report import Outcome, Report
+from sojourn.storage import layout
+from sojourn.storage.data import load_environment
+from sojourn.storage.lease import Lease, Leases, read_reports
+from sojourn.storage.logs import LogWriter
+from sojourn.storage.manifest import Manifest, decode
+from sojourn.storage.ranks import snapshots_of_rank
+from sojourn.storage.restore import Restorer
+from sojourn.storage.snapshot import newest
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from sojourn.agent.notice import Notice
+    from sojourn.agent.process import Launch, RunningScript
+    from sojourn.agent.wakeup import Wakeup
+    from sojourn.core.task import Task
+    from sojourn.storage.store import Store
+
+__all__ = ["AGAIN", "Attempt"]
+
+AGAIN = -1  # no exit code: the gang starts again, and this machine can take part in it
+_LOST_IN_A_ROW = 10  # times
+_KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store is out of reach
+_PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
+_LOOK_AGAIN = 60.0  # seconds, should ever a signal get lost
+_TICK = 0.05
+_WORKERS = 4  # each may hold a pack
+_Result = TypeVar("_Result")
+
+
+def _write_program(file: Path, text: str) -> None:
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    file.chmod(0o700)
+
+
+class Attempt:
+    """One attempt of a rank on this machine."""
+
+    def __init__(
+        self,
+        config: Config,
+        notice: Notice,
+        wakeup: Wakeup,
+        began: float,
+        store: Store,
+        task: Task,
+        leases: Leases,
+        lease: Lease,
+    ) -> None:
+        self._config = config
+        self._notice = notice
+        self._wakeup = wakeup
+        self._telling = Telling()
+        self._deadline = began + (task.timeout or float("inf"))
+        self._store = store
+        self._task = task
+        self._leases = leases
+        self._lease = lease
+        self._folder = Path(config.folder)
+        self._workdir = self._folder / "workdir"
+        self._log = LogWriter(store, lease.rank, lease.attempt)
+        self._snapshots = Snapshots(
+            store,
+            lease,
+            self._log,
+            self._workdir,
+            task.filters(),
+            config.snapshot_every,
+            config.notice,
+            self._telling,
+        )
+        self._keeper = Keeper(leases, lease, notice, config.ttl, self._telling)
+        self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
+        self._pump: threading.Thread | None = None
+        self._runner: RunnerLife | None = None
+        self._gang = self._make_gang() if task.gang else None
+        self.launch: Launch = run_here
+
+    def run(self) -> int:
+        self._keeper.start()
+        try:
+            report = self._settle(self._carry_out())
+            if self._notice.abandoned:
+                return GONE
+            report = self._store_log(report)
+            if report.lost and report.outcome.final:
+                self._leave_files()
+            report = replace(report, ended=utc_now(), segments=self._log.segments)
+            if not self._last_words(lambda: self._leases.report(report)):
+                return GONE  # it was given up just now, and another machine carries it out
+        except SojournError as error:
+            say(f"giving up: {error}")
+            return TROUBLE
+        finally:
+            self._keeper.stop()
+        if self._gang and self._gang.again:
+            return AGAIN
+        return RANK_ENDED if report.outcome.final else GONE
+
+    def _make_gang(self) -> GangLife:
+        config = self._config
+        return GangLife(
+            self._store,
+            self._task,
+            self._lease,
+            self._leases,
+            folder=self._folder,
+            describe=partial(describe, config, self._lease),
+            snapshots=self._snapshots,
+            telling=self._telling,
+            wake=self._wakeup.wake,
+            ttl=config.ttl,
+            look=config.look,
+            ask_every=config.snapshot_every,
+        )
+
+    def _settle(self, report: Report) -> Report:
+        """In a gang, what it means for all of it; else as it is."""
+        if self._gang is None or self._gang.settled or self._notice.abandoned:
+            return report
+        if report.outcome is Outcome.PREEMPTED:
+            self._gang.leave(report.reason)
+            return report
+        try:
+            return self._gang.settle(Context(cancelled=self._notice.event), report)
+        except Cancelled:
+            return self._preempted()
+
+    def _carry_out(self) -> Report:
+        try:
+            if self._is_hopeless():
+                return self._failed(
+                    f"the machine was lost {_LOST_IN_A_ROW} times in a row before storing "
+                    "anything; the script may be crashing it"
+                )
+            self._prepare()
+            script = self._start()
+        except Cancelled:
+            return self._preempted()
+        except RoundOver as over:
+            assert self._gang is not None  # noqa: S101 -- it raised it
+            return self._gang.after(over.ending, self._report)
+        except AlreadyDone:
+            return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0)
+        except CannotStart as error:
+            return replace(self._failed(str(error)), exit_code=error.code)
+        except (IntegrityError, NotFound, QuotaError) as error:
+            return self._failed(f"could not prepare the machine: {error.message}")
+        except OSError as error:
+            return self._failed(f"could not prepare the machine: {error}")
+        except Transient:
+            if time.monotonic() > self._deadline:
+                return self._timed_out(None)
+            raise
+        sync = LogSync(self._store, self._log, self._config.look, self._telling)
+        sync.start()
+        self._snapshots.start()
+        if self._gang:
+            self._gang.start()
+        self._pump = aside("output", lambda: self._read_output(script))
+        report = self._watch(script)
+        script.kill()  # also what the script left behind
+        if self._runner and report.outcome.final:
+            self._runner.leave()
+        sync.stop()
+        self._snapshots.stop()
+        if self._gang:
+            self._gang.stop()
+        if self._notice.abandoned or (self._gang and self._gang.discarded):
+            return report
+        return self._store_results(report)
+
+    def _store_results(self, report: Report) -> Report:
+        """Take the last snapshot. If there is no room for it, there is none for another try."""
+        try:
+            self._last_words(partial(self._snapshots.take, last=True))
+        except (AuthError, QuotaError) as error:
+            if self._notice.abandoned or not report.outcome.final:
+                raise
+            self._make_room()
+            return unstored(report, obstacle(error))
+        return self._with_lost(report)
+
+    def _make_room(self) -> None:
+        try:
+            self._snapshots.make_room()
+        except SojournError as error:
+            say(str(error))
+
+    def _leave_files(self) -> None:
+        """Leave what could not be stored where it is found, should this disk outlive the machine.
+
+        A rename needs no room.
+        """
+        try:
+            self._workdir.rename(self._folder / UNSTORED)
+        except OSError as error:
+            say(str(error))
+
+    def _is_hopeless(self) -> bool:
+        """Whether the last attempts came to nothing: another one would cost and do the same."""
+        rank, attempt = self._lease.rank, self._lease.attempt
+        last = range(attempt - _LOST_IN_A_ROW, attempt)
+        if last.start < 1:
+            return False
+        reports = [r for r in read_reports(self._store) if r.rank == rank and r.attempt in last]
+        stored = [layout.numbers(path)[1] for path in snapshots_of_rank(self._store, rank)]
+        return all(r.outcome is Outcome.LOST for r in reports) and not set(stored) & set(last)
+
+    def _prepare(self) -> None:
+        """Have the workdir as it should be; in a gang, with all others."""
+        chosen: str | None = None
+        ctx = Context(cancelled=self._notice.event, deadline=self._deadline)
+        if self._gang:
+            chosen = self._gang.gather(ctx)
+        restored = self._restore() if chosen is None else self._restore_chosen(chosen)
+        self._telling.restoring = None
+        self._snapshots.begin(restored)
+        if self._gang:
+            self._gang.make_ready(ctx)
+
+    def _restore_chosen(self, path: str) -> Manifest:
+        """Of the snapshot that the gang goes back to; none: of what was pushed."""
+        return self._restore_from(decode(self._store.get(path))) if path else self._restore_pushed()
+
+    def _restore(self) -> Manifest:
+        """Of the newest snapshot of the rank that is whole, else of what was pushed."""
+        rank = self._lease.rank
+        damage: SojournError | None = None
+        tried: set[str] = set()
+        # Listed anew each time: an agent that is being replaced may still write and sweep.
+        while left := [p for p in snapshots_of_rank(self._store, rank) if p not in tried]:
+            path = left[0]
+            tried.add(path)
+            try:
+                return self._restore_from(decode(self._store.get(path)))
+            except (IntegrityError, NotFound) as error:
+                say(f"could not restore {path}: {error}")
+                damage = damage or error
+        if damage:
+            raise damage
+        return self._restore_pushed()
+
+    def _restore_pushed(self) -> Manifest:
+        pushed = newest(self._store, layout.WORKDIR)
+        return self._restore_from(pushed[1] if pushed else Manifest())
+
+    def _restore_from(self, manifest: Manifest) -> Manifest:
+        ctx = Context(self._telling.on_event, cancelled=self._notice.event, deadline=self._deadline)
+        remove_tree(self._workdir)  # of an agent that died here, or of a snapshot that was damaged
+        self._workdir.mkdir(parents=True)
+        entries = Restorer(self._store, self._workdir, workers=_WORKERS).restore(
+            ctx, manifest.release(), manifest.objects
+        )
+        return Manifest(entries, manifest.objects)
+
+    def _start(self) -> RunningScript:
+        file = self._folder / "script"
+        text = self._task.script
+        if self._task.stay:
+            startup = self._folder / "startup"
+            _write_program(startup, text)
+            startup.chmod(0o755)  # the script, which runs it, may be another user's
+            text = staying(startup)
+        _write_program(file, text)
+        given = load_environment(self._store)
+        if self._task.runner:
+            self._runner = RunnerLife(
+                self._task.runner, given, self._folder, self._workdir, self._snapshots.soon
+            )
+            self._runner.prepare()
+        environment = script_environment(
+            given,
+            self._task,
+            rank=self._lease.rank,
+            attempt=self._lease.attempt,
+            machine=self._config.machine,
+        )
+        if self._gang:
+            environment = {
+                **gang_variables(self._task, self._gang, self._folder, self._lease.rank),
+                **environment,
+            }
+        return self.launch(
+            file, self._workdir, environment, self._task.arguments, self._wakeup.wake
+        )
+
+    def _read_output(self, script: RunningScript) -> None:
+        while data := script.output.read(65536):
+            self._log.append(data)
+
+    def _store_log(self, report: Report) -> Report:
+        """Store what is not stored yet; if there is no room for it, how the script ended counts."""
+        try:
+            self._flush_log()
+        except (AuthError, QuotaError) as error:
+            if self._notice.abandoned:
+                raise
+            return also_saying(report, f"could not store the end of the log: {obstacle(error)}")
+        return report
+
+    def _flush_log(self) -> None:
+        """Writing makes room for output that waited for some."""
+        give_up = time.monotonic() + _PRINTED_WITHIN
+        while self._pump and self._pump.is_alive() and time.monotonic() < give_up:
+            self._last_words(self._log.flush)
+            self._pump.join(_TICK)
+        self._last_words(lambda: self._log.flush(last=True))
+
+    def _watch(self, script: RunningScript) -> Report:
+        ending = self._runner or self._gang or Idle(self._task.idle_timeout, script.used)
+        while True:
+            code = script.wait(0)
+            if code is not None:
+                report = self._ended(code, script.out_of_memory)
+                return replace(report, reason=report.reason or self._why_over())
+            if self._notice:
+                script.end(0 if self._notice.abandoned else self._config.grace)
+                return self._preempted()
+            if time.monotonic() > self._deadline:
+                return self._timed_out(script.end(self._config.grace))
+            if ending.over():
+                discarded = self._gang is not None and self._gang.discarded
+                script.end(0 if discarded else self._config.grace)
+                return self._idle(ending.reason)
+            left = self._deadline - time.monotonic()
+            self._wakeup.wait(min(left, ending.look_within, _LOOK_AGAIN))
+
+    def _why_over(self) -> str:
+        """A runner that was asked to end does so when its job is done."""
+        return self._runner.reason if self._runner else ""
+
+    def _ended(self, code: int, out_of_memory: bool) -> Report:
+        if code == 0:
+            return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0)
+        return replace(self._failed(why_ended(code, out_of_memory)), exit_code=code)
+
+    def _failed(self, why: str) -> Report:
+        return replace(self._report, outcome=Outcome.FAILED, reason=why)
+
+    def _timed_out(self, code: int | None) -> Report:
+        why = f"exceeded the timeout of {self._task.timeout} seconds"
+        return replace(self._report, outcome=Outcome.TIMED_OUT, exit_code=code, reason=why)
+
+    def _idle(self, why: str) -> Report:
+        """As good an end as any, for what has none of its own."""
+        return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0, reason=why)
+
+    def _with_lost(self, report: Report) -> Report:
+        """Files that could not be stored are missing from the results: that has to be told."""
+        lost = self._snapshots.lost
+        output = self._task.storage.output or ""
+        if not lost:
+            return self._with_left_out(report, output)
+        missing = [path for path in lost if output and meets(path, output)]
+        path = (missing or list(lost))[0]
+        which = path if len(lost) == 1 else f"{len(lost)} files, including {path}"
+        told = f"could not store {which}: {lost[path]}"
+        return replace(also_saying(report, told), lost=len(missing))
+
+    def _with_left_out(self, report: Report, output: str) -> Report:
+        """Symlinks that lead outside and the like; whoever made them may count on them."""
+        for path, why in self._snapshots.left_out.items():
+            if output and meets(path, output):
+                return also_saying(report, f"did not store {path}: {why}")
+        return report
+
+    def _preempted(self) -> Report:
+        return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)
+
+    def _last_words(self, say_them: Callable[[], _Result]) -> _Result:
+        """Try for a while: the results are worth it."""
+        give_up = time.monotonic() + _KEPT_TRYING
+        while True:
+            try:
+                return say_them()
+            except (AuthError, NotFound, QuotaError, Transient) as error:
+                say(str(error))
+                self._telling.on_files(error)
+                if time.monotonic() > give_up or self._notice.abandoned:
+                    raise
+                time.sleep(1)
