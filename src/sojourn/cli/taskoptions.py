@@ -12,6 +12,7 @@ from sojourn import clouds
 from sojourn.cli.commandline import Typed
 from sojourn.cli.target import read_target, stranded
 from sojourn.core.errors import InvalidInput
+from sojourn.core.gang import IMPLEMENTATIONS
 from sojourn.taskfiles.changes import changed
 from sojourn.taskfiles.reading import read_text
 
@@ -27,7 +28,12 @@ PATH = click.Path(readable=False)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # How each map of texts is written, where it is not NAME=VALUE.
-_FORMS = {"mounts": "--mount PATH=WHAT", "options": "--option KEY=VALUE or --option KEY=@FILE"}
+_FORMS = {
+    "files": "--file PATH=@FILE or --file PATH=TEXT",
+    "mounts": "--mount PATH=WHAT",
+    "options": "--option KEY=VALUE or --option KEY=@FILE",
+}
+_FROM_FILES = {"files": "--file", "options": "--option"}
 
 
 class _CloudOption(click.Option):
@@ -135,6 +141,26 @@ _OF_TASKS = (
         help="With --gang, fail unless all machines are there in time (default: 30m).",
     ),
     click.option(
+        "--mpi",
+        is_flag=True,
+        default=None,
+        help="Run the script once, with an mpirun that starts processes on all machines.",
+    ),
+    click.option("--slots", type=int, help="MPI processes per machine (default: 1)."),
+    click.option(
+        "--mpi-implementation",
+        metavar="NAME",
+        help=f"{', '.join(IMPLEMENTATIONS)} (default: {IMPLEMENTATIONS[0]}).",
+    ),
+    click.option(
+        "--file",
+        "files",
+        multiple=True,
+        metavar="PATH=@FILE",
+        help="Put a small file at this path of the machine or workdir; PATH=TEXT gives its text; "
+        "repeatable.",
+    ),
+    click.option(
         "--stay",
         is_flag=True,
         default=None,
@@ -183,14 +209,24 @@ def fields_from(options: Mapping[str, Any]) -> dict[str, Any]:
         if given.get("output"):
             raise InvalidInput("output", "cannot be combined with --no-output")
         given["output"] = ""
-    for name in ("environment", "container_opts", "tags", "mounts", "options"):
+    for name in ("environment", "container_opts", "tags", "mounts", "options", "files"):
         if name in given:
             given[name] = _pairs(name, given[name])
-    if "options" in given:
-        given["options"] = {key: _from_file(key, text) for key, text in given["options"].items()}
+    for name in _FROM_FILES:
+        if name in given:
+            given[name] = {key: _from_file(name, key, text) for key, text in given[name].items()}
+    given.update(_mpi(given))
     for file in reversed(given.pop("env_files", ())):
         given["environment"] = {**_read_env_file(file), **given.get("environment", {})}
     return given
+
+
+def _mpi(given: dict[str, Any]) -> dict[str, Any]:
+    """What is said of MPI, as one field; slots and implementation say that it is wanted."""
+    wanted = given.pop("mpi", False)
+    names = {"slots": "slots", "mpi_implementation": "implementation"}
+    said = {field: given.pop(name) for name, field in names.items() if name in given}
+    return {"mpi": said} if wanted or said else {}
 
 
 def _read_env_file(file: str) -> dict[str, str]:
@@ -229,13 +265,14 @@ def _meant(field: str, text: str) -> str:
     return f"; did you mean --mount {path}={what}?"
 
 
-def _from_file(key: str, text: str) -> str:
-    """The value of an option, as curl takes it: after an @ there is the name of a file."""
+def _from_file(field: str, key: str, text: str) -> str:
+    """A value as curl takes it: after an @ there is the name of a file."""
     if not text.startswith("@"):
         return text
     if text == "@":
-        raise InvalidInput(f"options.{key}", f"must be --option {key}=@FILE, got '{key}=@'")
+        option = _FROM_FILES[field]
+        raise InvalidInput(f"{field}.{key}", f"must be {option} {key}=@FILE, got '{key}=@'")
     try:
         return read_text(Path(text[1:]))
     except InvalidInput as error:
-        raise InvalidInput(f"options.{key}", str(error)) from error
+        raise InvalidInput(f"{field}.{key}", str(error)) from error
