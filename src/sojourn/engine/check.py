@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.gang import absolute
 
 if TYPE_CHECKING:
-    from sojourn.core.task import Storage
+    from sojourn.core.interfaces import Features
+    from sojourn.core.task import Storage, Task
 
-__all__ = ["check_output", "check_storage", "local_workdir"]
+__all__ = ["check_files", "check_output", "check_storage", "local_workdir"]
 
 
 def local_workdir(storage: Storage) -> Path:
@@ -34,6 +36,16 @@ def check_storage(storage: Storage) -> None:
                 f"{workdir} is not readable; run `chmod u+rx {shlex.quote(str(workdir))}`",
             )
     check_output(workdir, storage.output)
+
+
+def check_files(features: Features, task: Task) -> None:
+    """Refuse paths at which a task must not write."""
+    for path in () if features.private_machines else absolute(task.files):
+        raise InvalidInput(
+            "files",
+            f"{path} would be written to this computer; use a path in the workdir, "
+            f"such as {path.rpartition('/')[2]}",
+        )
 
 
 def check_output(workdir: Path, output: str | None) -> None:

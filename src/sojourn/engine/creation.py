@@ -11,7 +11,7 @@ from sojourn.core.clock import utc_now
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError, Transient
 from sojourn.core.parallel import together
 from sojourn.engine import ledger, upload
-from sojourn.engine.check import check_storage, local_workdir
+from sojourn.engine.check import check_files, check_storage, local_workdir
 from sojourn.engine.lifecycle import any_there, ensure_started, stages
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Plan:
 def check(ctx: Context, cloud: Cloud, task: Task) -> None:
     """Refuse, before anything is made, what could not be created."""
     check_storage(task.storage)
+    check_files(cloud.features, task)
     for note in cloud.check(ctx, task):
         ctx.note(note)
 
