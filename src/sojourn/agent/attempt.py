@@ -115,10 +115,10 @@ class Attempt:
     def run(self) -> int:
         self._keeper.start()
         try:
-            report = self._settle(self._carry_out())
+            report = self._carry_out()
             if self._notice.abandoned:
                 return GONE
-            report = self._store_log(report)
+            report = self._settle(self._store_log(report))
             if report.lost and report.outcome.final:
                 self._leave_files()
             report = replace(report, ended=utc_now(), segments=self._log.segments)
@@ -152,7 +152,7 @@ class Attempt:
 
     def _settle(self, report: Report) -> Report:
         """In a gang, what it means for all of it; else as it is."""
-        if self._gang is None or self._gang.settled or self._notice.abandoned:
+        if self._gang is None or self._gang.settled:
             return report
         if report.outcome is Outcome.PREEMPTED:
             self._gang.leave(report.reason)

@@ -47,20 +47,3 @@ def test_what_is_too_large_has_advice() -> None:
 
 def test_contents_are_not_shown() -> None:
     assert "secret" not in repr(_task(files={"/a": "secret"}))
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"gang": 1}, "gang: must be a boolean, got 1"),
-        ({"gang": True, "stay": True}, "stay: cannot be combined with gang"),
-        ({"gang_timeout": 0}, "gang_timeout: must be a number of seconds"),
-        ({"mpi": 2}, r"mpi: must be a map such as {slots = 2}"),
-        ({"mpi": {"slot": 2}}, r"mpi\.slot: unknown field"),
-        ({"mpi": {"slots": True}}, r"mpi\.slots: must be a whole number"),
-        ({"files": ["a"]}, "files: must be a map of paths to contents"),
-    ],
-)
-def test_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
-        _task(**given)
