@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,14 @@ from sojourn.taskfiles.reading import read_text
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["PATH", "fields_from", "machine_options", "task_options", "tasks_from"]
+__all__ = [
+    "PATH",
+    "fields_from",
+    "machine_options",
+    "mpi_options",
+    "task_options",
+    "tasks_from",
+]
 
 PATH = click.Path(readable=False)
 """Shells complete it. Whether it can be read we look at ourselves, and name the field."""
@@ -46,8 +53,8 @@ class _CloudOption(click.Option):
         return (record[0], f"{record[1]} [{'; '.join(texts)}]") if record and texts else record
 
 
+_NAME = click.option("--name", help="Task name; the same name always means the same task.")
 _OPTIONS = (
-    click.option("--name", help="Task name; the same name always means the same task."),
     click.option(
         "--cloud", help=f"Cloud to run on, {clouds.any_of()} (default: {clouds.NAMES[0]})."
     ),
@@ -127,6 +134,27 @@ _OPTIONS = (
 )
 
 
+_GANG_TIMEOUT = click.option(
+    "--gang-timeout",
+    metavar="DURATION",
+    help="Fail unless all machines of a gang are there in time (default: 30m).",
+)
+_MPI = (
+    click.option("--slots", type=int, help="MPI processes per machine (default: 1)."),
+    click.option(
+        "--mpi-implementation",
+        metavar="NAME",
+        help=f"{', '.join(IMPLEMENTATIONS)} (default: {IMPLEMENTATIONS[0]}).",
+    ),
+)
+_FILE = click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="PATH=@FILE",
+    help="Put a small file at this path of the machine or workdir; PATH=TEXT gives its text; "
+    "repeatable.",
+)
 _OF_TASKS = (
     click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
     click.option(
@@ -135,31 +163,15 @@ _OF_TASKS = (
         default=None,
         help="Start all machines together, and all again if one is lost.",
     ),
-    click.option(
-        "--gang-timeout",
-        metavar="DURATION",
-        help="With --gang, fail unless all machines are there in time (default: 30m).",
-    ),
+    _GANG_TIMEOUT,
     click.option(
         "--mpi",
         is_flag=True,
         default=None,
         help="Run the script once, with an mpirun that starts processes on all machines.",
     ),
-    click.option("--slots", type=int, help="MPI processes per machine (default: 1)."),
-    click.option(
-        "--mpi-implementation",
-        metavar="NAME",
-        help=f"{', '.join(IMPLEMENTATIONS)} (default: {IMPLEMENTATIONS[0]}).",
-    ),
-    click.option(
-        "--file",
-        "files",
-        multiple=True,
-        metavar="PATH=@FILE",
-        help="Put a small file at this path of the machine or workdir; PATH=TEXT gives its text; "
-        "repeatable.",
-    ),
+    *_MPI,
+    _FILE,
     click.option(
         "--stay",
         is_flag=True,
@@ -172,18 +184,31 @@ _OF_TASKS = (
         help="With --stay, end machines that are idle for this long (default: no limit).",
     ),
 )
+_OF_MPI = (
+    click.option("--machines", "parallelism", type=int, help="Number of machines (default: 1)."),
+    *_MPI,
+    _GANG_TIMEOUT,
+    _FILE,
+)
 
 
 def task_options(function: _Function) -> _Function:
     """Adds an option for every field of a task."""
-    for option in reversed((*_OPTIONS, *_OF_TASKS)):
-        function = option(function)
-    return function
+    return _with(function, (_NAME, *_OPTIONS, *_OF_TASKS))
 
 
 def machine_options(function: _Function) -> _Function:
     """Adds an option for every field of a task that is a machine."""
-    for option in reversed(_OPTIONS):
+    return _with(function, (_NAME, *_OPTIONS))
+
+
+def mpi_options(function: _Function) -> _Function:
+    """Adds an option for every field of a task that runs an MPI program, but for its name."""
+    return _with(function, (*_OF_MPI, *_OPTIONS))
+
+
+def _with(function: _Function, options: Sequence[Callable[[_Function], _Function]]) -> _Function:
+    for option in reversed(options):
         function = option(function)
     return function
 
