@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["HPL_INPUTS", "check_grids", "check_processes", "is_launcher", "with_launcher"]
 
 HPL_INPUTS = ("HPL.dat", "hpccinf.txt")
-_LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
+_LAUNCHERS = ("mpirun", "mpiexec", "orterun", "prterun")  # also mpirun.openmpi and the like
 _COUNTS = ("-np", "--np", "-n", "--n", "-c", "-p")
 _HAVE_VALUES = {
     1: (
@@ -33,7 +33,7 @@ _GRIDS, _PS, _QS = 9, 10, 11  # lines of an input, which HPL reads by their plac
 
 def is_launcher(program: str) -> bool:
     """Whether it starts the processes of others."""
-    return posixpath.basename(program) in _LAUNCHERS
+    return posixpath.basename(program).partition(".")[0] in _LAUNCHERS
 
 
 def with_launcher(command: Sequence[str], processes: int) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ _TASK = Task("#!/bin/sh", parallelism=3, mpi=Mpi(2))
 
 def test_programs_get_a_launcher() -> None:
     assert with_launcher(["xhpl", "-v"], 6) == ("mpirun", "-np", "6", "xhpl", "-v")
-    for launcher in ("mpirun", "/opt/intel/bin/mpiexec.hydra"):
+    for launcher in ("mpirun", "mpirun.openmpi", "/opt/intel/bin/mpiexec.hydra"):
         assert with_launcher([launcher, "x"], 6) == (launcher, "x")
 
 
