@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support import openmpi
 from tests.support.hpl import HPL
 from tests.unit.cli.shell import Shell
 
@@ -115,3 +116,17 @@ def test_a_result_that_cannot_be_written_keeps_the_task(with_mpi: Shell) -> None
     assert "Could not write results/hpl.txt: " in result.stderr
     [task] = shell.tasks()
     assert f"`sojourn delete {task}`" in result.stderr
+
+
+def test_with_a_real_mpirun_on_three_machines(shell: Shell) -> None:
+    variables = openmpi.environment()
+    if variables is None:
+        pytest.skip("there is no Open MPI; see tests/support/openmpi.py")
+    shell.environment |= variables
+    shell.file("work/job.sh", "#!/bin/sh\nmpirun.openmpi sh rank.sh | sort\n")
+    shell.file("rank.sh", "echo process $OMPI_COMM_WORLD_RANK on $SOJOURN_RANK\n")
+    names = [word for name in variables for word in ("--env", name)]
+    given = ("--machines", "3", "--slots", "2", "--file", "rank.sh=@rank.sh", "--no-output")
+    shell.ok("mpi", "run", "all", *given, *names, "work/job.sh")
+    lines = [f"process {number} on {number // 2}\n" for number in range(6)]
+    assert (shell.cwd / "results/all.txt").read_text() == "".join(lines)
