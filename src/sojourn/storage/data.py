@@ -76,8 +76,17 @@ class StoreData:
             return True
         return all(item.path == self._mark for item in found)
 
-    def amend(self, ctx: Context, task: Task) -> None:
+    def amend(self, ctx: Context, task: Task, environment: dict[str, str] | None = None) -> None:
         self._at(ctx).put(layout.TASK, _text(task))
+        if environment is not None:
+            self._at(ctx).put(layout.ENVIRONMENT, json.dumps(environment).encode())
+
+    def begin_again(self, ctx: Context) -> None:
+        store = self._at(ctx)
+        # Reports last: until then the former run is one that has ended.
+        for name in sorted(layout.OF_A_RUN, key=lambda name: name == layout.REPORTS):
+            store.delete([item.path for item in store.list(name)])
+        store.put(layout.run_path(layout.newest_run(store.list(layout.RUNS)) + 1), b"")
 
     def load(self, ctx: Context) -> Task:
         return load_task(self._at(ctx))

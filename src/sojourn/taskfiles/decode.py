@@ -22,7 +22,13 @@ __all__ = ["FIELDS", "KINDS", "decode_task"]
 KINDS: dict[type, dict[str, Any]] = {
     Storage: get_type_hints(Storage),
     # A number or "1h30m": the task knows.
-    Task: {**get_type_hints(Task), "timeout": Any, "idle_timeout": Any, "gang_timeout": Any},
+    Task: {
+        **get_type_hints(Task),
+        "timeout": Any,
+        "idle_timeout": Any,
+        "gang_timeout": Any,
+        "warm": Any,
+    },
 }
 FIELDS = (*KINDS[Task], *(f"storage.{name}" for name in KINDS[Storage]))
 """All that can be written, by their whole names."""

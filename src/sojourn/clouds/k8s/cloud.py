@@ -50,6 +50,7 @@ class KubernetesCloud:
 
     name = "k8s"
     features = Features(
+        mpi=("openmpi", "intel", "mpich"),
         private_machines=True,
         interrupt=True,
         reach=True,
