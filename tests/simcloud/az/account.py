@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tests.simcloud.az import firewall, inventory, roles
@@ -64,6 +65,7 @@ class SimAzure(SimAccount[Call, Refusal]):
         self._parts = parts = Parts(clock, self.timing, changed, defects)
         parts.registered |= {each.lower() for each in PROVIDERS}
         self._lives = Lives(host, changed, clock)
+        self._lives.firewall = partial(firewall.connects, parts)
         accepted: set[str] = set()
         self._storage = Storage(parts)
         self._compute = Compute(parts, self._lives, offers, self._prepare, accepted)
