@@ -30,6 +30,7 @@ from tests.simcloud.az.metadata import ADDRESS, PORT, Metadata
 from tests.simcloud.az.network import Network
 from tests.simcloud.az.offers import Offers, Refusal
 from tests.simcloud.az.parts import Parts
+from tests.simcloud.az.placement import Placement
 from tests.simcloud.az.roles import Assignment
 from tests.simcloud.az.server import Server
 from tests.simcloud.az.shop import Shop
@@ -76,6 +77,7 @@ class SimAzure(SimAccount[Call, Refusal]):
             **Identities(parts).handlers(),
             **self._storage.handlers(),
             **Network(parts).handlers(),
+            **Placement(parts).handlers(),
             **self._compute.handlers(),
             **Machines(parts).handlers(),
             **Taking(parts, self._compute, self._lives).handlers(),
