@@ -33,7 +33,9 @@ MARKS = [pytest.mark.kube]
 
 _WHEELS = Path(sys.prefix) / "wheels"  # `make` puts them there
 _SHARED = os.environ.get("SOJOURN_K8S_STORAGE_CLASS", "shared")  # that all nodes reach
-_KINDS = ("Secret", "ConfigMap", "PersistentVolumeClaim", "Job", "Pod")
+_KINDS = (
+    *("Secret", "ConfigMap", "PersistentVolumeClaim", "Job", "Pod", "Service", "NetworkPolicy"),
+)
 _OF_EVERY_NAMESPACE = ("kube-root-ca.crt",)
 _AGE = """\
 import os, sys

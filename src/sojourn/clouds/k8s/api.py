@@ -51,6 +51,7 @@ _KINDS = {
     "Event": _Place("/api/v1", "events"),
     "Job": _Place("/apis/batch/v1", "jobs"),
     "Namespace": _Place("/api/v1", "namespaces", namespaced=False),
+    "NetworkPolicy": _Place("/apis/networking.k8s.io/v1", "networkpolicies"),
     "Node": _Place("/api/v1", "nodes", namespaced=False),
     "PersistentVolumeClaim": _Place("/api/v1", "persistentvolumeclaims"),
     "Pod": _Place("/api/v1", "pods"),
@@ -61,6 +62,7 @@ _KINDS = {
     "SelfSubjectReview": _Place(
         "/apis/authentication.k8s.io/v1", "selfsubjectreviews", namespaced=False
     ),
+    "Service": _Place("/api/v1", "services"),
     "ServiceAccount": _Place("/api/v1", "serviceaccounts"),
     "StorageClass": _Place("/apis/storage.k8s.io/v1", "storageclasses", namespaced=False),
 }

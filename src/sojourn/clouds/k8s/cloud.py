@@ -138,6 +138,7 @@ class KubernetesCloud:
             resources.TaskSecret(objects),
             AgentProgram(objects),
             *store,
+            *self._of_gang(objects),
             self._scaler(objects),
         )
 
@@ -146,6 +147,14 @@ class KubernetesCloud:
             return objects.task.storage.container
         except NotFound:
             return ""
+
+    def _of_gang(self, objects: TaskObjects) -> list[Resource]:
+        from sojourn.clouds.k8s.gangs import GangPolicy, GangService
+
+        try:
+            return [GangService(objects), GangPolicy(objects)] if objects.task.gang else []
+        except NotFound:
+            return []  # without a task, nothing was made for a gang
 
     def scaler(self, id: TaskId) -> Scaler:
         return self._scaler(self._objects(id, None))

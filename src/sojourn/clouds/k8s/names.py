@@ -20,6 +20,7 @@ __all__ = [
     "SCRIPT",
     "STORE",
     "job_name",
+    "machines",
     "metadata",
     "of_task",
     "program",
@@ -46,6 +47,11 @@ _RESERVED_PREFIXES = ("sojourn", "kubernetes.io", "k8s.io", "batch.kubernetes.io
 def of_task(id: TaskId, **more: str) -> str:
     """The selector of all that is of a task."""
     return ",".join([f"{ID}={id}", *(f"sojourn/{key}={value}" for key, value in more.items())])
+
+
+def machines(id: TaskId) -> dict[str, str]:
+    """The labels of all pods of a task that are machines."""
+    return {ID: str(id), ROLE: MACHINES}
 
 
 def job_name(id: TaskId, rank: int) -> str:

@@ -114,6 +114,7 @@ class Life:
             ttl=self._settings["ttl"],
             grace=self._settings["grace"],
             look=self._settings["look"],
+            address=os.environ.get("SOJOURN_ADDRESS", ""),
         )
         locks = None
         if self._root:
