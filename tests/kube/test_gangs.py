@@ -7,15 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import sojourn
 from sojourn.clouds.k8s import names
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.kube import images
-from tests.kube.accounts import Account
-from tests.kube.fixtures import KubeCluster
 from tests.support.waiting import until
 
 _ALLREDUCE = (Path(__file__).parents[2] / "examples" / "allreduce.py").read_text()

@@ -50,11 +50,14 @@ _KINDS = {
     "ConfigMap": _Place("/api/v1", "configmaps"),
     "Event": _Place("/api/v1", "events"),
     "Job": _Place("/apis/batch/v1", "jobs"),
+    "MPIJob": _Place("/apis/kubeflow.org/v2beta1", "mpijobs"),
     "Namespace": _Place("/api/v1", "namespaces", namespaced=False),
     "NetworkPolicy": _Place("/apis/networking.k8s.io/v1", "networkpolicies"),
     "Node": _Place("/api/v1", "nodes", namespaced=False),
     "PersistentVolumeClaim": _Place("/api/v1", "persistentvolumeclaims"),
     "Pod": _Place("/api/v1", "pods"),
+    "Role": _Place("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "RoleBinding": _Place("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "Secret": _Place("/api/v1", "secrets"),
     "SelfSubjectAccessReview": _Place(
         "/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", namespaced=False
@@ -195,6 +198,15 @@ class Api:
             return int(found["major"]), int("".join(filter(str.isdigit, found["minor"])))
         except (KeyError, ValueError, TypeError) as error:
             raise strange_answer(self.login.cluster.server) from error
+
+    def serves(self, version: str) -> bool:
+        """Whether the cluster knows a group and version of objects."""
+        path = f"/apis/{version}"
+        try:
+            self._call(version, "GET", path, {}, None, "application/json")
+        except NotFound:
+            return False
+        return True
 
     def watch(self, kind: str, labels: str, seconds: float, since: str = "") -> Iterator[Object]:
         """Changed objects as they change, for this long at most; may end earlier.

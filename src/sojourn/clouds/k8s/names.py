@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 __all__ = [
     "AGENT",
     "ID",
+    "INDEX",
     "MACHINES",
     "OURS",
     "RANK",
+    "RANKS",
     "ROLE",
     "SCRIPT",
     "STORE",
@@ -30,6 +32,8 @@ __all__ = [
 OURS = "app.kubernetes.io/managed-by=sojourn"
 ID = "sojourn/id"
 RANK = "sojourn/rank"
+RANKS = "sojourn/ranks"  # how many there are, if no Job of each tells
+INDEX = "training.kubeflow.org/replica-index"  # mpi-operator's
 ROLE = "sojourn/role"
 MACHINES, STORE = "machine", "store"  # roles of pods
 SCRIPT, AGENT = "script", "agent"  # containers

@@ -19,6 +19,7 @@ from sojourn.clouds.k8s.machines import (
     tolerations,
 )
 from sojourn.clouds.k8s.merging import merged
+from sojourn.clouds.k8s.mpipod import add_account, rank_variable
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.options import Options, image_of, options_of
 from sojourn.clouds.k8s.patched import refuse_broken
@@ -108,9 +109,14 @@ def python_of(options: Options) -> str:
 def machine_template(
     id: TaskId, task: Task, rank: int, place: Place, *, spot: bool, restricted: bool
 ) -> dict[str, Any]:
-    """The template of the pods of a rank, with the user's own patch applied."""
+    """The template of the pods of a rank, with the user's own patch applied.
+
+    -1: of all ranks of an MPI program but the first.
+    """
     options = options_of(task)
-    metadata = names.metadata(id, "", task, role=names.MACHINES, rank=str(rank))
+    labels = {"ranks": str(task.parallelism)} if task.mpi else {}
+    labels |= {"rank": str(rank)} if rank >= 0 else {}
+    metadata = names.metadata(id, "", task, role=names.MACHINES, **labels)
     del metadata["name"]
     metadata.setdefault("annotations", {})["kubectl.kubernetes.io/default-container"] = names.SCRIPT
     amounts = parse_machine(task.machine)
@@ -129,6 +135,8 @@ def machine_template(
     if task.gang:
         spec["subdomain"] = str(id)  # with the host name that its Job gives it, a name in the DNS
         spec["affinity"] |= nearby(names.machines(id))
+    if task.mpi:
+        add_account(spec, id, task)
     if restricted:
         spec["containers"] = [_restricted(item) for item in spec["containers"]]
     ours = {"metadata": metadata, "spec": spec}
@@ -245,10 +253,11 @@ def _agent_container(
         "command": ["/bin/sh", "-c", _BOOT, "sojourn", *arguments],
         "env": [
             {"name": "SOJOURN_BOOT", "value": _UNPACK},
-            {"name": "SOJOURN_RANK", "value": str(rank)},
+            rank_variable(rank),
             # The host name of a Job's pod is not its name, and another one may have it later.
             _of_pod("SOJOURN_MACHINE", "metadata.name"),
             _of_pod("SOJOURN_ADDRESS", "status.podIP"),
+            _of_pod("SOJOURN_POD", "metadata.uid"),
         ],
         "resources": {"limits": _AGENT_LIMITS, "requests": _AGENT_REQUESTS},
         "volumeMounts": mounts,
