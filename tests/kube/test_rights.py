@@ -37,8 +37,8 @@ def account(
 
 def _allowed(verb: str, group: str, resource: str) -> bool:
     from sojourn.clouds.k8s.api import Api
-    from sojourn.clouds.k8s.checkup import _allowed as allowed
     from sojourn.clouds.k8s.kubeconfig import load
+    from sojourn.clouds.k8s.rights import allowed
 
     return allowed(Api(load), verb, group, resource)
 
