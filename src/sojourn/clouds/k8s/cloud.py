@@ -96,9 +96,9 @@ class KubernetesCloud:
             )
 
     def _check_operator(self) -> None:
-        from sojourn.clouds.k8s.mpijob import VERSION
+        from sojourn.clouds.k8s.mpijob import KIND
 
-        if not self._api.serves(VERSION):
+        if not self._api.serves(KIND):
             raise InvalidInput(
                 "mpi",
                 "the cluster has no mpi-operator, which makes the machines of MPI programs: run "

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["KIND", "VERSION", "given_up", "may_have_started", "mpijob", "paused"]
+__all__ = ["KIND", "given_up", "may_have_started", "mpijob", "paused"]
 
 KIND = "MPIJob"
-VERSION = "kubeflow.org/v2beta1"
+_VERSION = "kubeflow.org/v2beta1"
 _IMPLEMENTATIONS = {"openmpi": "OpenMPI", "intel": "Intel", "mpich": "MPICH"}
 _LAUNCHERS = 1000  # at most; as agents have a new Job made for each, far more than it ever comes to
 _MADE, _STARTED = 1, 2  # generations of an MPIJob that was made suspended, and started once
@@ -45,7 +45,7 @@ def mpijob(
         if count
     }
     return {
-        "apiVersion": VERSION,
+        "apiVersion": _VERSION,
         "kind": KIND,
         "metadata": names.metadata(id, str(id), task),
         "spec": {
