@@ -35,8 +35,11 @@ _WHEELS = Path(sys.prefix) / "wheels"  # `make` puts them there
 _SHARED = os.environ.get("SOJOURN_K8S_STORAGE_CLASS", "shared")  # that all nodes reach
 _KINDS = (
     *("Secret", "ConfigMap", "PersistentVolumeClaim", "Job", "Pod", "Service", "NetworkPolicy"),
+    *("ServiceAccount", "Role", "RoleBinding", "MPIJob"),
 )
-_OF_EVERY_NAMESPACE = ("kube-root-ca.crt",)
+_OF_EVERY_NAMESPACE = ("default", "kube-root-ca.crt")
+# Of tests with an account of their own, which goes with the namespace.
+_OF_TESTS = ("sojourn", "sojourn-gangs")
 _AGE = """\
 import os, sys
 for folder, _, files in os.walk(sys.argv[1]):
@@ -141,8 +144,9 @@ class KubernetesKit:
         return [
             f"{kind} {item['metadata']['name']}"
             for kind in _KINDS
+            if kind != "MPIJob" or self.api.serves(kind)
             for item in self.api.list(kind)
-            if item["metadata"]["name"] not in _OF_EVERY_NAMESPACE
+            if item["metadata"]["name"] not in (*_OF_EVERY_NAMESPACE, *_OF_TESTS)
         ]
 
     def inside(self) -> None:
