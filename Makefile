@@ -76,12 +76,15 @@ clean: ## Remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # What simulated machines install: tests talk to nobody, so it is fetched before.
-$(VENV)/dev.done $(VENV)/bench.done: $(VENV)/wheels.done $(VENV)/debs.done $(VENV)/podman.done
+$(VENV)/dev.done $(VENV)/bench.done: $(VENV)/wheels.done $(VENV)/debs.done $(VENV)/openmpi.done $(VENV)/podman.done
 $(VENV)/wheels.done: $(VENV)/run.done
 	$(BIN)/python -m tests.simcloud.wheels $(VENV)/wheels
 	@touch $@
 $(VENV)/debs.done: $(VENV)/run.done
 	$(BIN)/python -m tests.simcloud.debs $(VENV)/debs
+	@touch $@
+$(VENV)/openmpi.done: $(VENV)/run.done
+	$(BIN)/python -m tests.simcloud.debs $(VENV)/openmpi openmpi
 	@touch $@
 $(VENV)/podman.done: $(VENV)/run.done
 	$(BIN)/python -m tests.simcloud.debs $(VENV)/podman podman

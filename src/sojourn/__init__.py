@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         StepStarted,
         Warned,
     )
+    from sojourn.core.gang import Mpi
     from sojourn.core.interfaces import (
         Connection,
         KeyPair,
@@ -84,6 +85,7 @@ __all__ = [
     "MadeImage",
     "Member",
     "MissingDependency",
+    "Mpi",
     "NotFound",
     "Note",
     "Outcome",
@@ -149,6 +151,7 @@ _HOMES = {
         "StepStarted",
         "Warned",
     ),
+    "sojourn.core.gang": ("Mpi",),
     "sojourn.core.interfaces": (
         "Connection",
         "KeyPair",

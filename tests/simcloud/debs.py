@@ -1,6 +1,7 @@
 """Fetch the SSH server of machines, before the tests run: `python -m tests.simcloud.debs FOLDER`.
 
-Or their Podman: `... FOLDER podman`, or Docker: `... FOLDER docker`. What this computer lacks for
+Or their Podman: `... FOLDER podman`, Docker: `... FOLDER docker`, or Open MPI with the programs of
+the HPC Challenge: `... FOLDER openmpi`. What this computer lacks for
 it is unpacked into the folder, as a layer over /usr; nothing is installed. Without apt or a network
 there is no such folder, and tests that need one are skipped: see `machines.ssh` and
 `machines.containers`. What the packages are used for does not belong here.
@@ -37,10 +38,11 @@ DOCKER = {
     "sbin/dockerd": "docker.io",
     "sbin/runc": "runc",
 }
-_KINDS = {"SSH server": PROGRAMS, "docker": DOCKER, "podman": PODMAN}
+OPENMPI = {"bin/hpcc": "hpcc", "bin/mpirun.openmpi": "openmpi-bin"}
+_KINDS = {"SSH server": PROGRAMS, "docker": DOCKER, "openmpi": OPENMPI, "podman": PODMAN}
 _USR = Path("/usr")
 _MERGED = ("bin", "lib", "sbin")  # in some packages still beside /usr
-_KEPT = ("bin", "lib", "libexec", "sbin")
+_KEPT = ("bin", "lib", "libexec", "sbin", "share/openmpi")
 _DROPPED = ("lib/systemd", "lib/sysusers.d", "lib/tmpfiles.d")  # machines have units of their own
 _PATIENCE = 300.0
 

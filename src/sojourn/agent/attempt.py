@@ -14,6 +14,7 @@ from sojourn.agent.disk import remove_tree
 from sojourn.agent.environment import script_environment
 from sojourn.agent.gang import AlreadyDone, GangLife, RoundOver
 from sojourn.agent.gangmember import describe, gang_variables
+from sojourn.agent.mpi import MpiHost
 from sojourn.agent.outcomes import also_saying, meets, obstacle, unstored, why_ended
 from sojourn.agent.process import CannotStart, run_here
 from sojourn.agent.runner import RunnerLife
@@ -108,16 +109,17 @@ class Attempt:
         self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
         self._pump: threading.Thread | None = None
         self._runner: RunnerLife | None = None
+        self._mpi = self._make_mpi()
         self._gang = self._make_gang() if task.gang else None
         self.launch: Launch = run_here
 
     def run(self) -> int:
         self._keeper.start()
         try:
-            report = self._settle(self._carry_out())
+            report = self._carry_out()
             if self._notice.abandoned:
                 return GONE
-            report = self._store_log(report)
+            report = self._settle(self._store_log(report))
             if report.lost and report.outcome.final:
                 self._leave_files()
             report = replace(report, ended=utc_now(), segments=self._log.segments)
@@ -132,6 +134,13 @@ class Attempt:
             return AGAIN
         return RANK_ENDED if report.outcome.final else GONE
 
+    def _make_mpi(self) -> MpiHost | None:
+        """Where it is not the cloud that brings the ranks together."""
+        config = self._config
+        if self._task.mpi is None or config.cloud_mpi:
+            return None
+        return MpiHost(self._task.mpi, self._lease.rank, self._folder, together=config.together)
+
     def _make_gang(self) -> GangLife:
         config = self._config
         return GangLife(
@@ -140,7 +149,7 @@ class Attempt:
             self._lease,
             self._leases,
             folder=self._folder,
-            describe=partial(describe, config, self._lease),
+            describe=partial(describe, config, self._lease, self._mpi),
             snapshots=self._snapshots,
             telling=self._telling,
             wake=self._wakeup.wake,
@@ -151,7 +160,7 @@ class Attempt:
 
     def _settle(self, report: Report) -> Report:
         """In a gang, what it means for all of it; else as it is."""
-        if self._gang is None or self._gang.settled or self._notice.abandoned:
+        if self._gang is None or self._gang.settled:
             return report
         if report.outcome is Outcome.PREEMPTED:
             self._gang.leave(report.reason)
@@ -292,6 +301,8 @@ class Attempt:
     def _start(self) -> RunningScript:
         file = self._folder / "script"
         text = self._task.script
+        if self._mpi and self._gang and self._lease.rank > 0:
+            text = self._mpi.serve(self._gang.members)
         if self._task.stay:
             startup = self._folder / "startup"
             _write_program(startup, text)
@@ -312,8 +323,10 @@ class Attempt:
             machine=self._config.machine,
         )
         if self._gang:
+            leader = self._mpi if self._lease.rank == 0 else None
             environment = {
                 **gang_variables(self._task, self._gang, self._folder, self._lease.rank),
+                **(leader.lead(self._gang.members) if leader else {}),
                 **environment,
             }
         return self.launch(

@@ -34,6 +34,8 @@ class Config:
     `rank`: the only one that this machine may carry out; -1: any.
     `notice`: what the cloud gives a machine that it takes away; 0: not known, or it takes none.
     `address`: of this machine, for the others of a gang; empty: of the way to the internet.
+    `cloud_mpi`: it is the cloud that starts MPI's servers and tells `mpirun` where they are.
+    `together`: all machines of the task are on this one computer.
     `grace`: from SIGTERM to SIGKILL. `look`: how often to see whether somebody follows the log.
     """
 
@@ -50,6 +52,8 @@ class Config:
     snapshot_every: float = 10.0
     notice: float = 0.0
     address: str = ""
+    together: bool = False
+    cloud_mpi: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Config:

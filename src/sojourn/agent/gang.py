@@ -33,7 +33,9 @@ __all__ = ["AlreadyDone", "GangLife", "RoundOver"]
 _FRUITLESS = 10  # rounds in a row that were lost at the same mark: the script may crash machines
 _SOON = 0.05  # seconds between the first looks at a round
 _TICK = 0.2  # seconds between looks for a step that the script marks: a file, no more
-_ASK_EVERY = 3  # times the pause between snapshots
+_ASK_FIRST = 1.0  # seconds until rank 0 asks for the first mark; then longer and longer,
+_ASK_GROWTH = 1.5
+_ASK_SELDOM = 3  # until it is this many times the pause between snapshots
 
 
 class RoundOver(Exception):
@@ -82,7 +84,8 @@ class GangLife:
         self._wake = wake
         self._ttl = ttl
         self._look_every = look
-        self._ask_every = ask_every * _ASK_EVERY
+        self._ask_seldom = ask_every * _ASK_SELDOM
+        self._ask_every = _ASK_FIRST
         self._peers = Peers(store, self._rounds, self._rank, ttl)
         self._number = 0
         self._before: Ending | None = None
@@ -249,6 +252,7 @@ class GangLife:
         if mark := marking.next_to_ask(seen, self._ranks):
             self._rounds.ask(self._number, mark)
             self._asked = time.monotonic()
+            self._ask_every = min(self._ask_every * _ASK_GROWTH, self._ask_seldom)
 
     def _why_over(self, seen: Round) -> str:
         if seen.over:

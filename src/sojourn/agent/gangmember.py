@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from sojourn.agent.config import Config
     from sojourn.agent.gang import GangLife
+    from sojourn.agent.mpi import MpiHost
     from sojourn.core.task import Task
     from sojourn.storage.lease import Lease
 
@@ -23,10 +24,11 @@ _ANYWHERE = ("192.0.2.1", 9)
 _HOSTS = "hosts"
 
 
-def describe(config: Config, lease: Lease) -> Member:
+def describe(config: Config, lease: Lease, mpi: MpiHost | None) -> Member:
     """This machine, as the others can reach it."""
     address = config.address or _own_address()
-    return Member(lease.rank, lease.attempt, config.machine, address, _free_port(address))
+    port, keys = _free_port(address), mpi.keys() if mpi else {}
+    return Member(lease.rank, lease.attempt, config.machine, address, port, keys=keys)
 
 
 def gang_variables(task: Task, gang: GangLife, folder: Path, rank: int) -> dict[str, str]:

@@ -152,6 +152,9 @@ class KubernetesKit:
     def inside(self) -> None:
         """A script's container has neither the store nor the agent."""
 
+    def mpi(self) -> dict[str, str] | None:
+        return None
+
     def close(self) -> None:
         self._patched.undo()
         self.api.delete("Namespace", self._namespace)

@@ -56,6 +56,9 @@ class Kit(Protocol):
         workdir.
         """
 
+    def mpi(self) -> dict[str, str] | None:
+        """Variables with which a script finds `mpirun.openmpi`; None if machines have none."""
+
     def close(self) -> None:
         """Remove the account."""
 

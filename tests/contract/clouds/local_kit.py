@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sojourn import Handle
+from tests.support import openmpi
 from tests.support.waiting import patience
 
 MARKS: list[pytest.MarkDecorator] = []
@@ -86,6 +87,9 @@ class LocalKit:
 
     def inside(self) -> tuple[str, str]:
         return sys.executable, "../agent.json"
+
+    def mpi(self) -> dict[str, str] | None:
+        return openmpi.environment()
 
     def close(self) -> None:
         for path in self._appeared:

@@ -106,6 +106,9 @@ class RealKit:
     def leaks(self) -> list[str]:
         return [item.title for item in self.sweeper().found()]
 
+    def mpi(self) -> dict[str, str] | None:
+        return None
+
     def inside(self) -> tuple[str, str]:
         return "PYTHONPATH=/opt/sojourn/lib python3", "/opt/sojourn/settings.json"
 

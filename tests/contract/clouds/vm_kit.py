@@ -94,6 +94,9 @@ class VmKit:
     def inside(self) -> tuple[str, str]:
         return "PYTHONPATH=/opt/sojourn/lib python3", "/opt/sojourn/settings.json"
 
+    def mpi(self) -> dict[str, str] | None:
+        return None
+
     def _at(self, address: str) -> RunningMachine | None:
         """The machine that has this public address now."""
         found = self._instance(address)

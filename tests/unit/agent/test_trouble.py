@@ -291,7 +291,10 @@ def test_a_script_that_fills_the_disk(world: World, tiny_disk: Path) -> None:
     assert world.files() == {"some": b"some\n"}
 
 
-_IMPATIENT = "import sojourn.agent.work as work; work._KEPT_TRYING = work._GONE_AFTER = {}"
+_IMPATIENT = """
+import sojourn.agent.attempt as attempt, sojourn.agent.work as work
+attempt._KEPT_TRYING = work._GONE_AFTER = {}
+"""
 
 
 def _impatient(world: World, seconds: float = 2.0) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.gang import Mpi
 from sojourn.core.runner import Program, Runner
 from sojourn.core.task import Storage, Task
 
@@ -45,6 +47,10 @@ def test_defaults() -> None:
         "stay": False,
         "idle_timeout": 0,
         "runner": None,
+        "gang": False,
+        "gang_timeout": 1800,
+        "mpi": None,
+        "files": {},
     }
 
 
@@ -317,6 +323,42 @@ def test_an_idle_timeout_is_a_duration_of_a_task_that_stays() -> None:
         Task(SCRIPT, stay=True, idle_timeout=-1)
 
 
+def full_gang() -> Task:
+    """With all that a task that stays cannot have."""
+    mpi = Mpi(slots=2, implementation="mpich")
+    files = {"/etc/hpl/HPL.dat": "HPL\n"}
+    return Task(SCRIPT, gang=True, gang_timeout=60, mpi=mpi, files=files)
+
+
+def test_a_gang_is_in_the_round_trip() -> None:
+    task = full_gang()
+    assert Task.from_dict(json.loads(json.dumps(task.to_dict()))) == task
+
+
+def test_mpi_means_a_gang() -> None:
+    task = Task(SCRIPT, mpi={"slots": 2})  # type: ignore[arg-type]
+    assert (task.gang, task.mpi) == (True, Mpi(2, "openmpi"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"gang": 1}, "gang: must be a boolean, got 1"),
+        ({"gang": True, "stay": True}, "stay: cannot be combined with gang"),
+        ({"gang": True, "gang_timeout": 0}, "gang_timeout: must be a number of seconds"),
+        ({"mpi": True}, "mpi: must be a map such as"),
+        ({"mpi": {"nodes": 2}}, "mpi: must be a map such as"),
+        ({"mpi": Mpi(slots=0)}, "mpi.slots: must be a whole number from 1 to 10000, got 0"),
+        ({"mpi": Mpi(implementation="lam")}, "mpi.implementation: must be one of openmpi, intel"),
+        ({"files": {"/a": 1}}, "files: must be a map of absolute paths to contents"),
+        ({"files": {"/a": "x" * (1 << 20) + "y"}}, "put large files into the workdir instead"),
+    ],
+)
+def test_gangs_and_files_that_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        Task(SCRIPT, **fields)
+
+
 def test_round_trip_without_values_that_may_be_secret() -> None:
     task = full()
     data = json.loads(json.dumps(task.to_dict()))
@@ -329,9 +371,10 @@ def test_round_trip_without_values_that_may_be_secret() -> None:
 
 
 def test_every_field_is_in_the_round_trip() -> None:
-    task, default = full(), Task(SCRIPT)
+    tasks, default = (full(), full_gang()), Task(SCRIPT)
     fields = [field.name for field in dataclasses.fields(Task) if field.name != "script"]
-    assert [name for name in fields if getattr(task, name) == getattr(default, name)] == []
+    same = [n for n in fields if all(getattr(t, n) == getattr(default, n) for t in tasks)]
+    assert same == []
 
 
 def test_fields_of_a_newer_version_are_ignored() -> None:

@@ -92,6 +92,7 @@ class LocalMachine:
             "grace": _GRACE,
             "look": _LOOK,
             "address": _address(self.id),
+            "together": True,
         }
 
     @property
