@@ -16,16 +16,18 @@ from typing import Any
 import pytest
 
 from sojourn import Handle
-from sojourn.clouds.k8s import names, resources
+from sojourn.clouds.k8s import names, options, resources
 from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.objects import TaskObjects
+from sojourn.clouds.k8s.operator import KubernetesMpiOperator
 from sojourn.clouds.k8s.scaler import is_machine
 from sojourn.clouds.k8s.websocket import execute
+from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from tests.contract.clouds.kit import Kit
-from tests.kube import images
+from tests.kube import images, mpi_images
 from tests.kube.in_use import cluster_in_use
 from tests.support.waiting import patience, until
 
@@ -153,7 +155,10 @@ class KubernetesKit:
         """A script's container has neither the store nor the agent."""
 
     def mpi(self) -> dict[str, str] | None:
-        return None
+        """Tasks without an image have one with MPI from then on."""
+        KubernetesMpiOperator(self.api).install(Context())
+        self._patched.setitem(options._IMAGES, "ubuntu", mpi_images.MPI)
+        return {}
 
     def close(self) -> None:
         self._patched.undo()

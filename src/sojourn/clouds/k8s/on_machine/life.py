@@ -128,6 +128,7 @@ class Life:
             grace=self._settings["grace"],
             look=self._settings["look"],
             address=os.environ.get("SOJOURN_ADDRESS", ""),
+            cloud_mpi=True,
         )
         locks = None
         if self._root:

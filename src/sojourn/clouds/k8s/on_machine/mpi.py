@@ -108,6 +108,9 @@ def mpi_variables(slots: int, implementation: str) -> dict[str, str]:
         "PRTE_MCA_prte_default_hostfile": hostfile,
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
         "PRTE_MCA_prte_set_default_slots": str(slots),
+        # The launcher logs in everywhere itself: others do not know how.
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         # Containers often have no other user.
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
