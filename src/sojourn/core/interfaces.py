@@ -55,7 +55,8 @@ class Features:
     reach: bool = False  # commands can be run on machines, and their ports be connected to
     # The store is reached by way of machines: the first one comes before the upload, and waits.
     upload_through_machines: bool = False
-    private_machines: bool = False  # made for one task, so that users can be added to them
+    # Made for one task, so that users can be added to them, and files be put anywhere.
+    private_machines: bool = False
     shared_identity: bool = False  # all users of a machine can act in the cloud as the machine
     warm: bool = False  # machines can be kept for another run
     mpi: tuple[str, ...] = ("openmpi",)  # implementations

@@ -79,8 +79,8 @@ class Task:
     own: its machine is there until somebody takes it away, or it was idle for too long. `runner` is
     set if the script is a CI runner. The ranks of a `gang` start together and fall together; one
     that is not complete after `gang_timeout` fails. A task with `mpi` is a gang whose script runs
-    on rank 0 only. `files` are small texts by the absolute paths where the script finds them.
-    Machines stay for `warm` seconds after the end, for another run.
+    on rank 0 only. `files` are small texts by the paths where the script finds them: absolute
+    ones, or in the workdir. Machines stay for `warm` seconds after the end, for another run.
     """
 
     script: str

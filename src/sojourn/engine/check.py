@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.gang import absolute
 
 if TYPE_CHECKING:
     from sojourn.core.interfaces import Features
@@ -46,6 +47,12 @@ def check_features(task: Task, features: Features) -> None:
         )
     if task.warm and not features.warm:
         raise InvalidInput("warm", "not supported on this cloud, which starts each run anew")
+    for path in () if features.private_machines else absolute(task.files):
+        raise InvalidInput(
+            "files",
+            f"{path} would be written to this computer; use a path in the workdir, "
+            f"such as {path.rpartition('/')[2]}",
+        )
 
 
 def check_output(workdir: Path, output: str | None) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
 
-__all__ = ["StoreData", "load_environment", "load_task"]
+__all__ = ["StoreData", "load_environment", "load_task", "task_text"]
 
 _FORMAT = 1
 _NAMED = 3  # files that a warning names
@@ -61,7 +61,9 @@ class StoreData:
 
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
         self._at(ctx).put(self._mark, b"")
-        if not self._at(ctx).put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
+        if not self._at(ctx).put_new(layout.TASK, task_text(task)) and _differs(
+            self.load(ctx), task
+        ):
             raise Conflict(
                 "a different task with this name already exists",
                 hint="Delete it first or choose another name.",
@@ -77,7 +79,7 @@ class StoreData:
         return all(item.path == self._mark for item in found)
 
     def amend(self, ctx: Context, task: Task, environment: dict[str, str] | None = None) -> None:
-        self._at(ctx).put(layout.TASK, _text(task))
+        self._at(ctx).put(layout.TASK, task_text(task))
         if environment is not None:
             self._at(ctx).put(layout.ENVIRONMENT, json.dumps(environment).encode())
 
@@ -140,15 +142,19 @@ class StoreData:
     def pull(
         self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
     ) -> list[str]:
-        ranks = range(self._ranks(ctx))
-        return pull(ctx, self._at(ctx), ranks, output, into, filters, memory=memory)
+        task = self.load(ctx)
+        ranks = range(task.parallelism)
+        return pull(
+            ctx, self._at(ctx), ranks, output, into, filters, memory=memory, given=task.files
+        )
 
     def holds(self, ctx: Context, output: str) -> bool:
         return holds(self._at(ctx), range(self._ranks(ctx)), output)
 
     def changed(self, ctx: Context) -> list[ChangedFile]:
         try:
-            return changed_files(self._at(ctx), range(self._ranks(ctx)))
+            task = self.load(ctx)
+            return changed_files(self._at(ctx), range(task.parallelism), task.files)
         except NotFound:
             return []
 
@@ -232,7 +238,8 @@ def _uploaded_without_special_bits(paths: list[str]) -> str:
     return f"Uploaded without their setuid, setgid and sticky bits: {named}{more}"
 
 
-def _text(task: Task) -> bytes:
+def task_text(task: Task) -> bytes:
+    """A task as it is written down."""
     return json.dumps({"format": _FORMAT, "task": task.to_dict()}, sort_keys=True).encode()
 
 

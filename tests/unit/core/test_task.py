@@ -296,6 +296,7 @@ def full() -> Task:
         arguments=("--lr", "0.1"),
         mounts={"/data": "claim:datasets:ro"},
         options={"pod": "spec: {}"},
+        files={"/etc/a": "b"},
         stay=True,
         idle_timeout=30,
         runner=Runner(
@@ -347,10 +348,10 @@ def test_mpi_means_a_gang() -> None:
         ({"gang": True, "stay": True}, "stay: cannot be combined with gang"),
         ({"gang": True, "gang_timeout": 0}, "gang_timeout: must be a number of seconds"),
         ({"mpi": True}, "mpi: must be a map such as"),
-        ({"mpi": {"nodes": 2}}, "mpi: must be a map such as"),
+        ({"mpi": {"nodes": 2}}, "mpi.nodes: unknown field; use slots and implementation"),
         ({"mpi": Mpi(slots=0)}, "mpi.slots: must be a whole number from 1 to 10000, got 0"),
         ({"mpi": Mpi(implementation="lam")}, "mpi.implementation: must be one of openmpi, intel"),
-        ({"files": {"/a": 1}}, "files: must be a map of absolute paths to contents"),
+        ({"files": {"/a": 1}}, "files: must be a map of paths to contents"),
         ({"files": {"/a": "x" * (1 << 20) + "y"}}, "put large files into the workdir instead"),
     ],
 )

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.container import is_bucket, place_of
+from sojourn.clouds.k8s.files import check as check_files
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import image_of, options_of
+from sojourn.clouds.k8s.secret import check_size
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.gang import absolute
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
@@ -67,9 +70,10 @@ class KubernetesCloud:
         parse_machine(task.machine)
         node_selector(task.region)
         options_of(task)
+        check_files(task)
         image_of(task)
         place = place_of(_TRIAL, task)
-        _check_size(task)
+        check_size(task)
         self._check_version()
         if task.mpi:
             self._check_operator()
@@ -150,6 +154,7 @@ class KubernetesCloud:
         return (
             resources.TaskSecret(objects),
             AgentProgram(objects),
+            *([resources.FilesMap(objects)] if self._has_files(objects) else []),
             *store,
             *self._of_gang(objects),
             self._scaler(objects),
@@ -173,6 +178,12 @@ class KubernetesCloud:
             return []
         # The service of an MPI program is mpi-operator's.
         return [GangPolicy(objects), (AgentAccount if task.mpi else GangService)(objects)]
+
+    def _has_files(self, objects: TaskObjects) -> bool:
+        try:
+            return bool(absolute(objects.task.files))
+        except NotFound:
+            return False  # without a task, nothing else was made
 
     def scaler(self, id: TaskId) -> Scaler:
         return self._scaler(self._objects(id, None))
@@ -222,16 +233,3 @@ def _has_mpi(objects: TaskObjects) -> bool:
         return objects.task.mpi is not None
     except NotFound:
         return False
-
-
-def _check_size(task: Task) -> None:
-    from sojourn.clouds.k8s.secret import largest
-
-    environment = sum(len(k.encode()) + len(v.encode()) for k, v in task.environment.items())
-    largest(
-        {
-            "script": len(task.script.encode("utf-8", "surrogateescape")),
-            "arguments": sum(len(item.encode("utf-8", "replace")) for item in task.arguments),
-            "environment": environment,
-        }
-    )

@@ -21,6 +21,7 @@ __all__ = [
     "ROLE",
     "SCRIPT",
     "STORE",
+    "files",
     "job_name",
     "machines",
     "metadata",
@@ -66,6 +67,11 @@ def job_name(id: TaskId, rank: int) -> str:
 def program(id: TaskId, number: int) -> str:
     """Of a part of the agent's program; the first is named after the task."""
     return f"{id}-program-{number}" if number else str(id)
+
+
+def files(id: TaskId) -> str:
+    """Of the ConfigMap with a task's small files."""
+    return f"{id}-files"
 
 
 def store_pod(id: TaskId) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.neighbour import launcher
-from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s import files, names
 from sojourn.clouds.k8s.machines import (
     GPU,
     nearby,
@@ -128,7 +128,7 @@ def machine_template(
             _script_container(task, options),
             _agent_container(id, options, place, [_LIFE], rank),
         ],
-        "volumes": [*_volumes(id, place), *_script_volumes(options)],
+        "volumes": [*_volumes(id, place), *_script_volumes(options), *files.volumes(id, task)],
         "tolerations": tolerations(amounts, spot=task.spot >= 0),
         "affinity": node_affinity(amounts, spot=spot),
     }
@@ -227,7 +227,7 @@ def _script_container(task: Task, options: Options) -> dict[str, Any]:
         "image": image_of(task),
         "command": ["/bin/sh", "-c", launcher(Path(places.FOLDER))],
         "resources": {"limits": limits, "requests": _requests(amounts.memory)},
-        "volumeMounts": mounts,
+        "volumeMounts": [*mounts, *files.mounts(task)],
     }
 
 
