@@ -20,6 +20,7 @@ from sojourn.core.durations import parse_seconds
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.parallel import together
 from sojourn.runners import launching
+from sojourn.runners.authorities import trust
 from sojourn.runners.launching import IDLE_TIMEOUT, Settings
 from sojourn.runners.sweeping import orphans
 from sojourn.runners.target import find_target, find_token
@@ -87,12 +88,23 @@ class Launched(Handle):
         runner = self.runner()
         return self._among(self._forge(runner, token).runners(self._ctx), runner)
 
-    def remove(self, *, token: str = "", force: bool = False, runner: Runner | None = None) -> None:
+    def remove(
+        self,
+        *,
+        token: str = "",
+        force: bool = False,
+        ca_file: str = "",
+        runner: Runner | None = None,
+    ) -> None:
         """Unregister it, then delete its task. One that runs a job stays, unless forced.
 
         `runner`: what it is, if that is known from elsewhere: its task may be gone, or be in a
         store in which jobs can write, and the token goes where it says.
         """
+        try:
+            trust(ca_file)
+        except (SojournError, OSError) as error:  # must not keep a machine either
+            self._ctx.warn(f"Ignoring ca_file: {error}")
         if runner is None:
             with suppress(NotFound):  # the task is gone, wholly or in part
                 runner = self.runner()
@@ -166,7 +178,8 @@ def launch(
     its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
 
     `docker_volumes`: what the containers of jobs have of the machine (GitLab only). `ca_file`: the
-    path of certificates to trust, of a forge with a private CA; the machine trusts them, too.
+    certificates to trust, of a forge with a private CA, as a path or as PEM; the machine trusts
+    them, too.
 
     What is not given is found: driver and repository from the CI that this program runs in or from
     git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn import clouds, engine, forges
@@ -20,11 +18,11 @@ from sojourn.core.ids import TaskId
 from sojourn.core.runner import CREDENTIALS, Runner
 from sojourn.core.task import Storage, Task
 from sojourn.forges import network
+from sojourn.runners.authorities import read_authorities, trust
 from sojourn.runners.script import runner_script
 from sojourn.runners.sweeping import sweep
 from sojourn.runners.target import Target, find_target
 from sojourn.taskfiles.changes import changed
-from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,17 +59,6 @@ class Settings:
     token_on_machine: bool | None = None
     docker_volumes: tuple[str, ...] = ()
     ca_file: str = ""
-
-    def certificates(self) -> str:
-        """The authorities to trust beside the usual ones, as PEM."""
-        if not self.ca_file:
-            return ""
-        text = read_text(Path(self.ca_file))
-        try:
-            ssl.create_default_context().load_verify_locations(cadata=text)
-        except (ssl.SSLError, ValueError) as error:
-            raise InvalidInput("ca_file", f"{self.ca_file} has no PEM certificate") from error
-        return text
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -119,8 +106,7 @@ def _opened(settings: Settings) -> tuple[Target, Forge]:
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
     settings.check_for(target.driver)
-    if certificates := settings.certificates():
-        network.configure(os.environ, certificates)
+    trust(settings.ca_file)
     return target, target.open()
 
 
@@ -155,7 +141,7 @@ def launch(
     try:
         with ctx.step(f"Registering {runner.name}"):
             registration = forge.register(ctx, runner)
-        keys = _credentials(registration, target, settings.certificates(), travels=travels)
+        keys = _credentials(registration, target, settings.ca_file, travels=travels)
         made = engine.creation.Launch(chosen, task, {**environment, CREDENTIALS: keys})
         engine.creation.create(ctx, cloud, made, online)
     except BaseException:
@@ -266,10 +252,8 @@ def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, g
     return changed(plain, fields)
 
 
-def _credentials(
-    registration: Registration, target: Target, certificates: str, *, travels: bool
-) -> str:
-    found = {**registration.credentials, network.CERTIFICATES: certificates}
+def _credentials(registration: Registration, target: Target, ca_file: str, *, travels: bool) -> str:
+    found = {**registration.credentials, network.CERTIFICATES: read_authorities(ca_file)}
     if travels:
         found[TOKEN] = target.token
     return json.dumps(found)

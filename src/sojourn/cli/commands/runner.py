@@ -136,9 +136,17 @@ def _columns(found: Launched, what: Runner, status: Status) -> tuple[str, ...]:
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--token", default="", help="Token of the forge (default: as in `launch`).")
 @click.option("--force", is_flag=True, help="Delete even if it is running a job.")
+@click.option("--ca-file", type=PATH, help="Certificates (PEM) of a forge with a private CA.")
 @json_option
 @click.pass_context
-def delete(ctx: click.Context, ids: Sequence[str], token: str, force: bool, as_json: bool) -> None:
+def delete(
+    ctx: click.Context,
+    ids: Sequence[str],
+    token: str,
+    force: bool,
+    ca_file: str | None,
+    as_json: bool,
+) -> None:
     """Unregister runners, then delete their machines.
 
     \b
@@ -147,7 +155,7 @@ def delete(ctx: click.Context, ids: Sequence[str], token: str, force: bool, as_j
     from sojourn import runners
 
     def delete_one(session: Session, handle: Handle) -> None:
-        runners.of(handle).remove(token=token, force=force)
+        runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "")
         session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
 
     ctx.exit(to_each(ids, as_json, delete_one))
