@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -83,9 +84,11 @@ def test_one_that_is_lost_goes_on_elsewhere_as_the_same_runner(bench: Bench) -> 
     assert bench.forge.work.ever == 1
 
 
-def test_a_job_that_was_lost_is_run_again(bench: Bench) -> None:
+def test_a_job_that_was_lost_is_run_again(bench: Bench, tmp_path: Path) -> None:
+    """Only then does it end: however long it takes until its machine is lost."""
     runner = bench.launch(token_on_machine=True)
-    job = bench.job("sleep 6")
+    mark = tmp_path / "was-here"
+    job = bench.job(f"test -e {mark} || {{ touch {mark}; sleep 600; }}")
     until(lambda: any(file.path in ("jobs/now", "busy") for file in runner.changed()))
     bench.kit.lose_agent(runner, 0)
     until(lambda: job.attempt == 2 and job.status == "completed", 60)

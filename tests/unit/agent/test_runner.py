@@ -73,6 +73,31 @@ def test_what_it_counts_is_kept_for_the_next_machine(machine: _Machine, jobs: li
     assert machine.stored == before + 2
 
 
+def test_a_program_that_is_slow_to_answer_still_has_its_job(
+    machine: _Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[float | None] = [1.0]
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "metric", lambda *_: counted[-1])
+    machine.life.prepare()
+    machine.tells("metric", "jobs\n")
+    machine.tells("running")
+    machine.life.over()
+    machine.life.over()
+    before, busy = machine.stored, machine.workdir / "busy"
+    assert busy.exists()
+    counted.append(None)
+    for seconds in (2, 5):
+        now[0] += seconds
+        machine.life.over()
+        assert busy.exists()
+    assert machine.stored == before
+    now[0] += 10
+    machine.life.over()
+    assert not busy.exists()
+
+
 def test_it_is_asked_to_end_and_given_time(
     machine: _Machine, jobs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
