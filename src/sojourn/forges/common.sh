@@ -102,6 +102,34 @@ watch_jobs() {
 	done
 }
 
+# below NUMBER: the processes that it started, and those that these did.
+below() {
+	found=" $1 "
+	grew=1
+	while [ -n "$grew" ]; do
+		grew=
+		for file in /proc/[0-9]*/stat; do
+			{ read -r line < "$file"; } 2>/dev/null || continue
+			each=${line%% *}
+			rest=${line##*) }
+			dead=${rest%% *}
+			rest=${rest#* }
+			case $found in
+			*" $each "*) continue ;;
+			*" ${rest%% *} "*) [ "$dead" = Z ] || { found="$found$each " && grew=1 && echo "$each"; } ;;
+			esac
+		done
+	done
+}
+
+# variable EXPRESSION NUMBER...: the first variable of processes that an expression of sed prints.
+variable() {
+	expression=$1
+	shift
+	for each; do tr '\0' '\n' < "/proc/$each/environ"; done 2>/dev/null |
+		sed -n "$expression" | head -n 1
+}
+
 # run_program COMMAND...: until it ends; this script ends with its exit code.
 run_program() {
 	watch_jobs &

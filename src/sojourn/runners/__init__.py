@@ -23,7 +23,7 @@ from sojourn.runners import launching
 from sojourn.runners.authorities import trust
 from sojourn.runners.launching import IDLE_TIMEOUT, Settings
 from sojourn.runners.sweeping import orphans
-from sojourn.runners.target import find_target, find_token
+from sojourn.runners.target import Target, find_target, find_token
 
 if TYPE_CHECKING:
     import builtins
@@ -148,7 +148,7 @@ class Launched(Handle):
         token = token or find_token(runner.driver, os.environ)
         if not token:
             raise AuthError(f"no token for {runner.repo}")
-        return forges.open_forge(runner.driver, runner.repo, token)
+        return Target(runner.driver, runner.repo, token).settled(self._ctx).open()
 
     @staticmethod
     def _among(found: Sequence[Registered], runner: Runner) -> Registered | None:
@@ -273,7 +273,7 @@ def garbage(
     except (AuthError, InvalidInput):
         return []  # there is no repository here, or no token for it
     try:
-        forge = target.open()
+        forge = target.settled(ctx).open()
         return [Orphan(target.repo, each, forge) for each in orphans(ctx, forge.runners(ctx))]
     except SojournError as error:
         ctx.warn(f"Could not look for runners of {target.repo}: {error.message}")

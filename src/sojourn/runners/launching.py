@@ -92,7 +92,7 @@ class Made(NamedTuple):
 def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     """Refuse what could not be launched; makes nothing. Names are not looked at: one that is taken
     now may be free then."""
-    target, forge = _opened(settings)
+    target, forge = _opened(ctx, settings)
     with ctx.step(f"Asking {target.repo}"):
         forge.check(ctx)
     travels = _token_travels(ctx, settings, forge, fields)
@@ -101,12 +101,14 @@ def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     engine.creation.check(ctx, cloud, _task(cloud, runner, settings, fields, guard=travels))
 
 
-def _opened(settings: Settings) -> tuple[Target, Forge]:
+def _opened(ctx: Context, settings: Settings) -> tuple[Target, Forge]:
     """Whom it is for, after all that can be refused without asking anybody."""
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
     settings.check_for(target.driver)
     trust(settings.ca_file)
+    target = target.settled(ctx)
+    settings.check_for(target.driver)
     return target, target.open()
 
 
@@ -117,7 +119,7 @@ def launch(
 
     `id`: that of an earlier launch, which may have been broken off.
     """
-    target, forge = _opened(settings)
+    target, forge = _opened(ctx, settings)
     cloud = clouds.load(fields.get("cloud", Task.cloud))
     with ctx.step(f"Asking {target.repo}"):
         repository = forge.check(ctx)
