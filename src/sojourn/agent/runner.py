@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from sojourn.storage.store import Store
+
 __all__ = ["TOKEN", "RunnerLife"]
 
 TOKEN = "token"
@@ -49,7 +51,8 @@ _LONGEST = 1000  # bytes that a job can tell of itself
 class RunnerLife:
     """Tells when a runner is over; until then, serves its script.
 
-    `folder`: ours. `workdir`: what the next machine gets, too; `store` has it stored now.
+    `folder`: ours. `workdir`: what the next machine gets, too; `store` has it stored now. `kept`:
+    the task's store, which may have the program.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class RunnerLife:
         folder: Path,
         workdir: Path,
         store: Callable[[], None],
+        kept: Store,
     ) -> None:
         credentials = json.loads(environment.get(CREDENTIALS, "{}"))
         self._token = credentials.pop(TOKEN, "")
@@ -75,6 +79,7 @@ class RunnerLife:
         self._counted, self._answered = 0.0, 0.0
         self._since = time.monotonic()
         self._store = store
+        self._kept = kept
         self._runs = False
         self._doing: Job | None = None
         self._rerunning: threading.Thread | None = None
@@ -232,7 +237,7 @@ class RunnerLife:
 
     def _bring(self) -> None:
         try:
-            runner_program.fetch(self._runner.programs, self._program)
+            runner_program.fetch(self._runner.programs, self._program, self._kept)
         except Exception as error:  # whatever it is, the script waits for an answer
             why = error.message if isinstance(error, SojournError) else str(error)
             self._tell("no-program", f"could not fetch the runner program: {why}")

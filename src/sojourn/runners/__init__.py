@@ -168,6 +168,7 @@ def launch(
     token_on_machine: bool | None = None,
     ca_file: str = "",
     docker_volumes: Sequence[str] = (),
+    upload_program: bool = False,
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
     **fields: Unpack[Fields],
@@ -180,6 +181,8 @@ def launch(
     `docker_volumes`: what the containers of jobs have of the machine (GitLab only). `ca_file`: the
     certificates to trust, of a forge with a private CA, as a path or as PEM; the machine trusts
     them, too.
+
+    `upload_program`: this computer downloads the runner program, for machines that cannot.
 
     What is not given is found: driver and repository from the CI that this program runs in or from
     git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.
@@ -199,6 +202,7 @@ def launch(
         token_on_machine,
         tuple(docker_volumes),
         ca_file,
+        upload_program,
     )
     return make(settings, given, ctx=ctx or context_for(on_event))
 

@@ -19,6 +19,7 @@ from sojourn.core.runner import CREDENTIALS, Runner
 from sojourn.core.task import Storage, Task
 from sojourn.forges import network
 from sojourn.runners.authorities import read_authorities, trust
+from sojourn.runners.programs import at_hand
 from sojourn.runners.script import runner_script
 from sojourn.runners.sweeping import sweep
 from sojourn.runners.target import Target, find_target
@@ -59,6 +60,7 @@ class Settings:
     token_on_machine: bool | None = None
     docker_volumes: tuple[str, ...] = ()
     ca_file: str = ""
+    upload_program: bool = False
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -140,15 +142,17 @@ def launch(
     sweep(ctx, cloud, target.repo, forge, registered)
     environment = resolve_environment(task.environment, os.environ, ci=False)
     online = partial(_until_online, ctx, cloud, chosen, forge, runner)
-    try:
-        with ctx.step(f"Registering {runner.name}"):
-            registration = forge.register(ctx, runner)
-        keys = _credentials(registration, target, settings.ca_file, travels=travels)
-        made = engine.creation.Launch(chosen, task, {**environment, CREDENTIALS: keys})
-        engine.creation.create(ctx, cloud, made, online)
-    except BaseException:
-        _undo(ctx, forge, runner)
-        raise
+    with at_hand(ctx, programs if settings.upload_program else {}) as files:
+        try:
+            with ctx.step(f"Registering {runner.name}"):
+                registration = forge.register(ctx, runner)
+            keys = _credentials(registration, target, settings.ca_file, travels=travels)
+            given = {**environment, CREDENTIALS: keys}
+            made = engine.creation.Launch(chosen, task, given, programs=files)
+            engine.creation.create(ctx, cloud, made, online)
+        except BaseException:
+            _undo(ctx, forge, runner)
+            raise
     ctx.note(forge.limits)
     return Made(cloud, chosen, task)
 

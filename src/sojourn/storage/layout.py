@@ -6,6 +6,7 @@
     uploaded                        all is there: machines that are made before the upload wait
     workdir/objects/HASH            what was pushed: packs of small files, chunks of large ones
     workdir/snapshots/SEQ           and the manifests that make snapshots of it
+    programs/SHA256/SEQ             a program that machines cannot fetch elsewhere, in pieces
     attempts/R/A                    somebody carries out attempt A of rank R; rewritten to renew
     reports/R/A                     how that attempt ended
     logs/R/A/SEQ                    segments of its log
@@ -33,6 +34,7 @@ __all__ = [
     "LOGS",
     "MACHINES",
     "MACHINES_WRITE",
+    "PROGRAMS",
     "RANKS",
     "REPORTS",
     "TASK",
@@ -46,6 +48,8 @@ __all__ = [
     "machine_path",
     "numbers",
     "objects_prefix",
+    "program_path",
+    "program_prefix",
     "report_path",
     "segment_of",
     "segment_path",
@@ -58,6 +62,7 @@ ENVIRONMENT = "environment.json"
 CREATORS = "creators"
 UPLOADED = "uploaded"
 WORKDIR = "workdir"
+PROGRAMS = "programs"
 ATTEMPTS = "attempts"
 REPORTS = "reports"
 LOGS = "logs"
@@ -65,7 +70,7 @@ RANKS = "ranks"
 MACHINES = "machines"
 FOLLOW = "follow"
 MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, MACHINES)
-LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, UPLOADED, WORKDIR, FOLLOW)
+LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, UPLOADED, WORKDIR, PROGRAMS, FOLLOW)
 
 _ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)
 _SEGMENT = re.compile(r"logs/(\d{4})/(\d{6})/\d{8}", re.ASCII)
@@ -106,6 +111,16 @@ def segment_of(path: str) -> tuple[int, int] | None:
 def machine_path(machine: str) -> str:
     """An object that a machine writes to learn the time by the store's clock."""
     return f"{MACHINES}/{machine}"
+
+
+def program_prefix(sha256: str) -> str:
+    """The folder of the pieces of a program."""
+    return f"{PROGRAMS}/{sha256}"
+
+
+def program_path(sha256: str, number: int) -> str:
+    """One of them."""
+    return f"{program_prefix(sha256)}/{number:08}"
 
 
 def lines_prefix(rank: int) -> str:

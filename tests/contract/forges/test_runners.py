@@ -10,6 +10,7 @@ import pytest
 from sojourn import forges, runners
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, SojournError
+from sojourn.core.events import Event
 from sojourn.core.ids import TaskId
 from sojourn.core.status import State
 from sojourn.taskfiles.changes import Fields
@@ -187,6 +188,26 @@ def test_a_launch_that_fails_leaves_nothing(bench: Bench) -> None:
         bench.launch(startup_script="#!/bin/sh\necho preparing\nexit 5\n")
     assert runners.list() == []
     assert bench.forge.work.runners == {}
+
+
+def test_a_program_that_only_this_computer_can_download(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes later than the registration gets another one."""
+    program, hear, late = bench.forge.program(), bench._hear, []
+
+    def listen(event: Event) -> None:
+        late.extend([event] if "Registering" in str(event) else [])
+        hear(event)
+
+    monkeypatch.setattr(bench, "_hear", listen)
+    monkeypatch.setattr(bench.forge, "program", lambda: b"" if late else program)
+    with pytest.raises(SojournError, match="has SHA-256"):
+        bench.launch()
+    late.clear()
+    runner = bench.launch(upload_program=True)
+    assert bench.finished(bench.job()).conclusion == "success"
+    assert runner.status().state is State.RUNNING
 
 
 def test_the_startup_script_comes_first(bench: Bench) -> None:

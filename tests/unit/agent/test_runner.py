@@ -12,6 +12,7 @@ import pytest
 from sojourn.agent import runner as module
 from sojourn.agent.runner import RunnerLife
 from sojourn.core.runner import Runner
+from sojourn.storage.store import StoreAddress, open_store
 
 
 class _Machine:
@@ -19,8 +20,10 @@ class _Machine:
         self.folder, self.workdir = folder, folder / "workdir"
         self.workdir.mkdir()
         self.stored = 0
+        (folder / "kept").mkdir()
+        self.kept = open_store(StoreAddress(f"file://{folder}/kept"))
         runner = Runner("gitlab", "https://example.com/a/b", "it", "tpi-it", idle_timeout=60)
-        self.life = RunnerLife(runner, {}, self.folder, self.workdir, self.store)
+        self.life = RunnerLife(runner, {}, self.folder, self.workdir, self.store, self.kept)
 
     def store(self) -> None:
         self.stored += 1

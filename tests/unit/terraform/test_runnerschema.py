@@ -58,11 +58,12 @@ def test_what_is_given() -> None:
         instance_gpu="tesla",
         token_on_machine=True,
         ca_file="ca.pem",
+        upload_program=True,
     )
     settings = settings_of(given, Target("github", _REPO))
     assert (settings.name, settings.labels, settings.single) == ("builder", ("a", "b"), False)
     assert (settings.idle_timeout, settings.token_on_machine) == (0, True)
-    assert settings.ca_file == "ca.pem"
+    assert (settings.ca_file, settings.upload_program) == ("ca.pem", True)
     fields = launch_fields(given)
     assert (fields["machine"], fields["image"], fields["timeout"]) == ("m+v100", "nvidia", 60)
 

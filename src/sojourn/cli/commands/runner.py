@@ -62,6 +62,11 @@ def runner() -> None:
     multiple=True,
     help="Volume for the containers of jobs, such as /data:/data (GitLab only; repeatable).",
 )
+@click.option(
+    "--upload-program",
+    is_flag=True,
+    help="Upload the runner program, for machines that cannot download it.",
+)
 @machine_options
 @json_option
 def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
