@@ -318,6 +318,9 @@ class Data(Protocol):
         `found` is told of all its files before the first is sent.
         """
 
+    def keep_program(self, ctx: Context, sha256: str, file: Path) -> None:
+        """Put a program where machines find it by its SHA-256."""
+
     def pull(
         self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
     ) -> list[str]:

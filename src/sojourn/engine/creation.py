@@ -15,7 +15,7 @@ from sojourn.engine.check import check_features, check_storage, local_workdir
 from sojourn.engine.lifecycle import any_there, ensure_started, stages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from sojourn.core.context import Context
@@ -37,6 +37,7 @@ class Launch:
     environment: dict[str, str]
     ignore: Ignore | None = None
     gitignore: bool = False  # whether `ignore` has the rules of git
+    programs: Mapping[str, Path] = field(default_factory=dict)  # for machines, by their SHA-256
     folder: str = field(default_factory=os.getcwd)  # where somebody asked for it
     began: str = field(default_factory=utc_now)
 
@@ -240,6 +241,9 @@ def _upload(ctx: Context, data: Data, launch: Launch, *, existed: bool) -> None:
         )
     else:
         push(ctx, data, launch)
+        for sha256, file in launch.programs.items():
+            with ctx.step("Uploading the runner program"):
+                data.keep_program(ctx, sha256, file)
 
 
 def push(ctx: Context, data: Data, launch: Launch) -> None:

@@ -17,6 +17,7 @@ from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.lease import read_records, read_reports, store_clock
 from sojourn.storage.logs import Cursor
 from sojourn.storage.logtail import read_last, read_part
+from sojourn.storage.programs import put_program
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
@@ -132,6 +133,9 @@ class StoreData:
         )
         if stripped:
             ctx.warn(_uploaded_without_special_bits(stripped))
+
+    def keep_program(self, ctx: Context, sha256: str, file: Path) -> None:
+        put_program(ctx, self._at(ctx), sha256, file)
 
     def uploading(self, ctx: Context) -> Activity | None:
         try:

@@ -7,6 +7,7 @@
     uploaded                        all is there: machines that are made before the upload wait
     workdir/objects/HASH            what was pushed: packs of small files, chunks of large ones
     workdir/snapshots/SEQ           and the manifests that make snapshots of it
+    programs/SHA256/SEQ             a program that machines cannot fetch elsewhere, in pieces
     attempts/R/A                    somebody carries out attempt A of rank R; rewritten to renew
     reports/R/A                     how that attempt ended
     logs/R/A/SEQ                    segments of its log
@@ -43,6 +44,7 @@ __all__ = [
     "MACHINES",
     "MACHINES_WRITE",
     "OF_A_RUN",
+    "PROGRAMS",
     "RANKS",
     "REPORTS",
     "RUNS",
@@ -58,6 +60,8 @@ __all__ = [
     "newest_run",
     "numbers",
     "objects_prefix",
+    "program_path",
+    "program_prefix",
     "report_path",
     "run_path",
     "segment_of",
@@ -72,6 +76,7 @@ CREATORS = "creators"
 RUNS = "runs"
 UPLOADED = "uploaded"
 WORKDIR = "workdir"
+PROGRAMS = "programs"
 ATTEMPTS = "attempts"
 REPORTS = "reports"
 LOGS = "logs"
@@ -81,7 +86,7 @@ MACHINES = "machines"
 FOLLOW = "follow"
 MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, GANG, MACHINES)
 OF_A_RUN = (ATTEMPTS, REPORTS, LOGS, RANKS, GANG)
-LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, RUNS, UPLOADED, WORKDIR, FOLLOW)
+LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, RUNS, UPLOADED, WORKDIR, PROGRAMS, FOLLOW)
 
 _ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)
 _SEGMENT = re.compile(r"logs/(\d{4})/(\d{6})/\d{8}", re.ASCII)
@@ -132,6 +137,16 @@ def segment_of(path: str) -> tuple[int, int] | None:
 def machine_path(machine: str) -> str:
     """An object that a machine writes to learn the time by the store's clock."""
     return f"{MACHINES}/{machine}"
+
+
+def program_prefix(sha256: str) -> str:
+    """The folder of the pieces of a program."""
+    return f"{PROGRAMS}/{sha256}"
+
+
+def program_path(sha256: str, number: int) -> str:
+    """One of them."""
+    return f"{program_prefix(sha256)}/{number:08}"
 
 
 def lines_prefix(rank: int) -> str:
