@@ -184,6 +184,8 @@ class Task:
             low=0,
             high=_LARGEST,
         )
+        if self.warm and not self.name:
+            yield Problem("warm", "requires name: it is how another run finds the machines")
         yield from Mpi.problems(self.mpi)
         yield from file_problems(self.files)
 
