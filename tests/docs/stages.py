@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from tests.docs.blocks import ROOT, sections
 from tests.docs.reader import Reader
+from tests.simforge.github import SimGitHub
+from tests.simforge.server import served
 
 __all__ = [
     "BEFORE",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 _TRAVELS = "docs/guide.md: What travels: excludes and ignore files"
+_WORKFLOW = "a file for a forge; test_reference.py parses its calls of sojourn"
 # Blocks that show something and cannot be run, by section and number, with the reason.
 NOT_RUN = {
     ("README.md: Try it", 2): "a log of `make demo`, which is run before each change",
@@ -39,6 +42,11 @@ NOT_RUN = {
     ("docs/machines.md: Images made once", 2): "a recipe for GPUs and the network",
     ("docs/reference.md: States", 1): "a diagram",
     ("docs/terraform.md: CI runners", 1): "a runner; tests/terraform/test_runner.py has some",
+    ("docs/runners.md: Launch one", 2): "a GPU; tests/simcloud/vm/test_runners.py launches others",
+    ("docs/runners.md: GitHub", 1): _WORKFLOW,
+    ("docs/runners.md: GitLab", 1): _WORKFLOW,
+    ("docs/runners.md: Bitbucket", 1): _WORKFLOW,
+    ("docs/runners.md: Gitea", 1): _WORKFLOW,
     (_TRAVELS, 1): "needs an upload of 1.2 GiB; tests/unit/cli/test_dry_run.py has the words",
     (_TRAVELS, 4): "an ignore file; tests/unit/engine/test_gitignore.py reads many",
     ("docs/guide.md: Commands on the machine", 2): "a configuration of OpenSSH; tests/contract"
@@ -61,6 +69,7 @@ INSTEAD = {
     r"--cloud aws\b": f"--cloud aws --image '{_IMAGE}'",
     r"--cloud az\b": "--cloud az --image ubuntu@Canonical:ubuntu-24_04-lts:server:latest",
     r"--cloud gcp\b": f"--cloud gcp --image {_FAMILY}",
+    r"CML_TOKEN=\.\.\.": "CML_TOKEN=$FORGE_TOKEN",
     r"git clone \S*<\S.*> ": "cp -R {clone} ",
     r"# .*$": "",
 }
@@ -71,6 +80,8 @@ SLOW = {
     "README.md: Install",
     "README.md: With Terraform",
     "docs/guide.md: A script that resumes",
+    "docs/runners.md: Launch one",
+    "docs/runners.md: Python",
     "docs/terraform.md: A first task",
 }
 
@@ -226,6 +237,19 @@ def _with_provider(reader: Reader) -> None:
     assert reader.type("sojourn terraform install").code == 0
 
 
+def _clone_of_a_repository(reader: Reader) -> None:
+    """At a forge on this computer, whose token is at hand."""
+    forge = reader.until_closed.enter_context(served(SimGitHub()))
+    reader.same[forge.url] = "https://github.com"
+    ci = {"GITHUB_SERVER_URL": forge.url, "GITHUB_REPOSITORY": "acme/widgets"}
+    reader.environment |= {**ci, "FORGE_TOKEN": forge.token}
+
+
+def _with_token(reader: Reader) -> None:
+    _clone_of_a_repository(reader)
+    reader.environment["CML_TOKEN"] = reader.environment["FORGE_TOKEN"]
+
+
 STAGES: dict[str, Callable[[Reader], None]] = {
     "README.md: A first task": _first_task,
     "README.md: Install": Reader.make_clone,
@@ -254,6 +278,8 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/machines.md: Terraform": _with_provider,
     "docs/reference.md: Python API": _task_file,
     "docs/reference.md: sojourn completion": _fish,
+    "docs/runners.md: Launch one": _clone_of_a_repository,
+    "docs/runners.md: Python": _with_token,
     "docs/terraform.md: A first task": _with_provider,
     "docs/terraform.md: Install": Reader.in_a_clone,
 }

@@ -316,7 +316,12 @@ class Attempt:
         given = load_environment(self._store)
         if self._task.runner:
             self._runner = RunnerLife(
-                self._task.runner, given, self._folder, self._workdir, self._snapshots.soon
+                self._task.runner,
+                given,
+                self._folder,
+                self._workdir,
+                self._snapshots.soon,
+                self._store,
             )
             self._runner.prepare()
         environment = script_environment(

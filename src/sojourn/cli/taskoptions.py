@@ -155,6 +155,11 @@ _FILE = click.option(
     help="Put a small file at this path of the machine or workdir; PATH=TEXT gives its text; "
     "repeatable.",
 )
+_WARM = click.option(
+    "--warm",
+    metavar="DURATION",
+    help="Keep machines for this long after the end, for another run under the same name.",
+)
 _OF_TASKS = (
     click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
     click.option(
@@ -183,12 +188,14 @@ _OF_TASKS = (
         metavar="DURATION",
         help="With --stay, end machines that are idle for this long (default: no limit).",
     ),
+    _WARM,
 )
 _OF_MPI = (
     click.option("--machines", "parallelism", type=int, help="Number of machines (default: 1)."),
     *_MPI,
     _GANG_TIMEOUT,
     _FILE,
+    _WARM,
 )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Features
     from sojourn.core.task import Storage, Task
 
-__all__ = ["check_files", "check_output", "check_storage", "local_workdir"]
+__all__ = ["check_features", "check_output", "check_storage", "local_workdir"]
 
 
 def local_workdir(storage: Storage) -> Path:
@@ -38,8 +38,15 @@ def check_storage(storage: Storage) -> None:
     check_output(workdir, storage.output)
 
 
-def check_files(features: Features, task: Task) -> None:
-    """Refuse paths at which a task must not write."""
+def check_features(task: Task, features: Features) -> None:
+    """Refuse what only other clouds can do."""
+    if task.mpi and task.mpi.implementation not in features.mpi:
+        raise InvalidInput(
+            "mpi.implementation",
+            f"must be {' or '.join(features.mpi)} on this cloud, got {task.mpi.implementation!r}",
+        )
+    if task.warm and not features.warm:
+        raise InvalidInput("warm", "not supported on this cloud, which starts each run anew")
     for path in () if features.private_machines else absolute(task.files):
         raise InvalidInput(
             "files",

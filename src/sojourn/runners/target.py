@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import urllib.parse
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sojourn import forges
@@ -14,6 +14,7 @@ from sojourn.core.errors import AuthError, InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sojourn.core.context import Context
     from sojourn.forges.forge import Forge
 
 __all__ = ["Target", "address_of", "find_place", "find_target", "find_token"]
@@ -29,6 +30,10 @@ class Target:
     driver: str
     repo: str
     token: str = field(default="", repr=False)
+
+    def settled(self, ctx: Context) -> Target:
+        """The same, with the driver of what really runs there."""
+        return replace(self, driver=forges.actual(ctx, self.driver, self.repo))
 
     def open(self) -> Forge:
         return forges.open_forge(self.driver, self.repo, self.token)

@@ -17,6 +17,7 @@ from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.lease import read_records, read_reports, store_clock
 from sojourn.storage.logs import Cursor
 from sojourn.storage.logtail import read_last, read_part
+from sojourn.storage.programs import put_program
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
@@ -78,8 +79,17 @@ class StoreData:
             return True
         return all(item.path == self._mark for item in found)
 
-    def amend(self, ctx: Context, task: Task) -> None:
+    def amend(self, ctx: Context, task: Task, environment: dict[str, str] | None = None) -> None:
         self._at(ctx).put(layout.TASK, task_text(task))
+        if environment is not None:
+            self._at(ctx).put(layout.ENVIRONMENT, json.dumps(environment).encode())
+
+    def begin_again(self, ctx: Context) -> None:
+        store = self._at(ctx)
+        # Reports last: until then the former run is one that has ended.
+        for name in sorted(layout.OF_A_RUN, key=lambda name: name == layout.REPORTS):
+            store.delete([item.path for item in store.list(name)])
+        store.put(layout.run_path(layout.newest_run(store.list(layout.RUNS)) + 1), b"")
 
     def load(self, ctx: Context) -> Task:
         return load_task(self._at(ctx))
@@ -123,6 +133,9 @@ class StoreData:
         )
         if stripped:
             ctx.warn(_uploaded_without_special_bits(stripped))
+
+    def keep_program(self, ctx: Context, sha256: str, file: Path) -> None:
+        put_program(ctx, self._at(ctx), sha256, file)
 
     def uploading(self, ctx: Context) -> Activity | None:
         try:

@@ -44,6 +44,7 @@ class Fields(TypedDict, total=False):
     gang_timeout: int | str
     mpi: Mpi | Mapping[str, Any] | None
     files: Mapping[str, str]
+    warm: int | str
     workdir: str | PathLike[str]
     output: str
     exclude: Sequence[str]

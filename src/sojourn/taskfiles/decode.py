@@ -29,6 +29,7 @@ KINDS: dict[type, dict[str, Any]] = {
         "timeout": Any,
         "idle_timeout": Any,
         "gang_timeout": Any,
+        "warm": Any,
         "mpi": Mpi,
     },
 }

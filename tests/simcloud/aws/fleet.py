@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.simcloud.aws.clock import Timing
+from tests.simcloud.aws.firewall import connects
 from tests.simcloud.common.clock import Clock
 from tests.simcloud.common.life import Life, Lives, Phase
 from tests.simcloud.machines.host import Host
@@ -52,6 +53,7 @@ class Instance:
     ) -> None:
         self.region = region
         self.record = record  # moto's
+        self._place = (str(record.vpc_id), str(record.private_ip))
         self.group = group
         self.role = role
         self.logins = logins
@@ -92,6 +94,11 @@ class Instance:
     def public_address(self) -> str:
         """Empty: it has none."""
         return str(self.record.public_ip or "")
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its network, and its address there."""
+        return self._place
 
     @property
     def user_data(self) -> bytes:
@@ -147,6 +154,7 @@ class Fleet:
         endpoints: Endpoints,
     ) -> None:
         self._lives = Lives(host, changed, clock)
+        self._lives.firewall = connects
         self._clock = clock
         self._timing = timing
         self._endpoints = endpoints

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.simcloud.aws import backends
+from tests.simcloud.aws import backends, placement
 from tests.simcloud.aws.groups import Groups
 
 
@@ -49,6 +49,8 @@ def _of_region(backend: Any) -> Iterator[str]:
         for group in groups.values():
             if group.name != "default":
                 yield f"security group {group.name}"
+    for name in placement.groups_of(backend):
+        yield f"placement group {name}"
     for name in backend.key_pairs:
         yield f"key pair {name}"
     for template in backend.launch_templates.values():

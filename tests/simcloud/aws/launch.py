@@ -12,7 +12,7 @@ from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 
-from tests.simcloud.aws import backends, images
+from tests.simcloud.aws import backends, images, placement
 from tests.simcloud.aws.fleet import Instance
 from tests.simcloud.aws.market import LaunchRefusedError, Market, Refusal, Wanted
 from tests.simcloud.common.clock import Clock
@@ -107,6 +107,7 @@ def check(region: str, data: Mapping[str, Any], profiles: Profiles) -> None:
                 f"Volume of size {size}GB is smaller than snapshot '{image.ebs_snapshot.id}', "
                 f"expect size >= {image.size}GB"
             )
+    placement.check(backend, data)
     profiles.role(data.get("IamInstanceProfile", {}))
 
 
@@ -137,9 +138,11 @@ def launch(
     region, data = backend.region_name, version.data
     check(region, data, profiles)
     zone = backend.get_subnet(subnet).availability_zone
+    placement.check(backend, data, zone)
     wanted = _wanted(data, zone, offered(region, data["InstanceType"]))
     market.take(wanted)
     record = _make(backend, data, subnet, wanted)
+    record.placed_in = placement.name_in(data)
     record.add_tags(
         {
             **_tags(data, "instance"),

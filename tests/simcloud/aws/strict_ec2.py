@@ -9,7 +9,7 @@ import base64
 import binascii
 from typing import Any
 
-from tests.simcloud.aws import backends, codec
+from tests.simcloud.aws import backends, codec, placement
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.fleet import USER, Fleet
@@ -42,6 +42,8 @@ class EC2:
         if call.operation in _NOT_HERE:
             raise NotImplementedError(f"{call.name} is not known here")
         backend = backends.ec2(call.region)
+        if call.operation in placement.OPERATIONS:
+            return placement.answer(call, request)
         if call.operation == "TerminateInstances":
             return self._terminate(call, request)
         if call.operation == "GetConsoleOutput":

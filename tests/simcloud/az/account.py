@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tests.simcloud.az import firewall, inventory, roles
@@ -29,6 +30,7 @@ from tests.simcloud.az.metadata import ADDRESS, PORT, Metadata
 from tests.simcloud.az.network import Network
 from tests.simcloud.az.offers import Offers, Refusal
 from tests.simcloud.az.parts import Parts
+from tests.simcloud.az.placement import Placement
 from tests.simcloud.az.roles import Assignment
 from tests.simcloud.az.server import Server
 from tests.simcloud.az.shop import Shop
@@ -64,6 +66,7 @@ class SimAzure(SimAccount[Call, Refusal]):
         self._parts = parts = Parts(clock, self.timing, changed, defects)
         parts.registered |= {each.lower() for each in PROVIDERS}
         self._lives = Lives(host, changed, clock)
+        self._lives.firewall = partial(firewall.connects, parts)
         accepted: set[str] = set()
         self._storage = Storage(parts)
         self._compute = Compute(parts, self._lives, offers, self._prepare, accepted)
@@ -74,6 +77,7 @@ class SimAzure(SimAccount[Call, Refusal]):
             **Identities(parts).handlers(),
             **self._storage.handlers(),
             **Network(parts).handlers(),
+            **Placement(parts).handlers(),
             **self._compute.handlers(),
             **Machines(parts).handlers(),
             **Taking(parts, self._compute, self._lives).handlers(),

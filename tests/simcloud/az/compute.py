@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.simcloud.az import catalogue, names, profile
+from tests.simcloud.az import catalogue, names, placement, profile
 from tests.simcloud.az.filters import paged
 from tests.simcloud.az.instances import Instance
 from tests.simcloud.az.network import check_references
@@ -103,6 +103,7 @@ class Compute:
         profile.check(body, self._accepted, lambda given: self.image_of(given, body["location"]))
         own_id = canonical(context.id)
         check_references(self._parts, own_id, place(body["location"]), body)
+        placement.check(self._parts, place(body["location"]), body, body["sku"]["capacity"])
         self._check_room(body, former)
         if former:
             self._check_changeable(former)

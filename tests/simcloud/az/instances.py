@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.simcloud.az.catalogue import Image
+from tests.simcloud.az.network import address
 from tests.simcloud.az.wire import ArmError
 from tests.simcloud.common.life import Life, Lives, Phase
 from tests.simcloud.machines.running import RunningMachine
@@ -62,8 +63,9 @@ class Instance:
         self.endpoints: tuple[Endpoint, ...] = ()
         self.hosts: dict[str, str] = {}
         self.certificates = b""
+        self._serial = next(_addresses)
         # One that is nobody's: from the range for documents
-        self._public = f"203.0.113.{next(_addresses) % 250 + 1}"
+        self._public = f"203.0.113.{self._serial % 250 + 1}"
         self.life = Life(lives, self)
 
     @property
@@ -106,6 +108,16 @@ class Instance:
         card = self.profile["networkProfile"]["networkInterfaceConfigurations"][0]
         first = card["properties"]["ipConfigurations"][0]["properties"]
         return self._public if first.get("publicIPAddressConfiguration") else ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its network, and its address there."""
+        card = self.profile["networkProfile"]["networkInterfaceConfigurations"][0]
+        subnet = card["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"]
+        found = self.set.parts.resources.find(subnet)
+        prefix = found.properties.get("addressPrefix") if found else None
+        network = subnet.lower().partition("/subnets/")[0]
+        return network, address(prefix or "10.0.0.0/16", self._serial)
 
     @property
     def custom_data(self) -> bytes:

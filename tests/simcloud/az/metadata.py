@@ -16,7 +16,6 @@ from urllib.parse import parse_qsl
 
 from tests.simcloud.az.entra import ARM_AUDIENCES, STORAGE_AUDIENCE
 from tests.simcloud.az.instances import Instance
-from tests.simcloud.az.network import address
 from tests.simcloud.az.parts import Parts
 from tests.simcloud.az.state import Resource
 from tests.simcloud.machines.serving import Request, Response
@@ -115,7 +114,7 @@ class Metadata:
         }
 
     def _network(self) -> dict[str, Any]:
-        own = address("10.0.0.0/16", self._instance.number)
+        _, own = self._instance.place
         ipv4 = {
             "ipAddress": [{"privateIpAddress": own, "publicIpAddress": ""}],
             "subnet": [{"address": "10.0.0.0", "prefix": "16"}],

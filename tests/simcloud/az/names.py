@@ -20,10 +20,12 @@ LOCATIONS = (
 )  # fmt: skip
 _RULES = {
     "Microsoft.Compute/images": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
+    "Microsoft.Compute/proximityPlacementGroups": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
     "Microsoft.Compute/snapshots": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
     "Microsoft.Compute/virtualMachineScaleSets": r"[^\\/\"\[\]:|<>+=;,?*@&_\s]{1,64}(?<![.-])",
     "Microsoft.Insights/autoscaleSettings": r"[^<>%&\\?/]{1,260}(?<![. ])",
     "Microsoft.ManagedIdentity/userAssignedIdentities": r"[A-Za-z0-9][A-Za-z0-9_-]{2,127}",
+    "Microsoft.Network/applicationSecurityGroups": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
     "Microsoft.Network/networkSecurityGroups": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",
     "Microsoft.Network/virtualNetworks": r"[A-Za-z0-9][\w.-]{0,62}\w",
     "Microsoft.Network/virtualNetworks/subnets": r"[A-Za-z0-9](?:[\w.-]{0,78}\w)?",

@@ -26,7 +26,15 @@ from tests.simcloud.common.wire import Answer
 
 NETWORK = "Microsoft.Network/virtualNetworks"
 SUBNET = "Microsoft.Network/virtualNetworks/subnets"
+MEMBERS = "Microsoft.Network/applicationSecurityGroups"
 SECURITY = "Microsoft.Network/networkSecurityGroups"
+_REFERRED = (
+    "subnet",
+    "networkSecurityGroup",
+    "applicationSecurityGroups",
+    "sourceApplicationSecurityGroups",
+    "destinationApplicationSecurityGroups",
+)
 _RULE = "Microsoft.Network/networkSecurityGroups/securityRules"
 
 
@@ -47,6 +55,9 @@ class Network:
             "subnets.get": self._get,
             "subnets.delete": self._delete,
             "subnets.list": lambda c: self._list(c, SUBNET),
+            "applicationSecurityGroups.createOrUpdate": self._put_members,
+            "applicationSecurityGroups.get": self._get,
+            "applicationSecurityGroups.delete": self._delete,
             "networkSecurityGroups.createOrUpdate": self._put_security,
             "networkSecurityGroups.get": self._get,
             "networkSecurityGroups.delete": self._delete,
@@ -101,10 +112,19 @@ class Network:
         }
         return self._parts.resources.add(Resource(own_id, content))
 
+    def _put_members(self, context: Context) -> Answer:
+        made = self._begin(context, MEMBERS, context["applicationSecurityGroupName"])
+        made.content["properties"] = {
+            "provisioningState": "Updating",
+            "resourceGuid": str(uuid.uuid4()),
+        }
+        return self._change(context, made, [])
+
     def _put_security(self, context: Context) -> Answer:
         made = self._begin(context, SECURITY, context["networkSecurityGroupName"])
         rules = (context.body.get("properties") or {}).get("securityRules") or []
         check_rules(rules)
+        check_references(self._parts, made.id, made.location, {"rules": rules})
         made.content["properties"] = {
             "provisioningState": "Updating",
             "resourceGuid": str(uuid.uuid4()),
@@ -235,7 +255,7 @@ class Network:
 def check_references(parts: Parts, own_id: str, location: str, given: Mapping[str, Any]) -> None:
     """What a resource uses of the network has to be there, here, and finished."""
     for key, other in references(given):
-        if key not in ("subnet", "networkSecurityGroup"):
+        if key not in _REFERRED:
             continue
         found = parts.resources.find(other)
         at = parts.resources.find(other.partition("/subnets/")[0])

@@ -11,10 +11,14 @@ from typing import Any
 from tests.simcloud.az.wire import ArmError
 
 _NEEDED = (
-    ("sourceAddressPrefix", "sourceAddressPrefixes"),
-    ("destinationAddressPrefix", "destinationAddressPrefixes"),
-    ("sourcePortRange", "sourcePortRanges"),
-    ("destinationPortRange", "destinationPortRanges"),
+    ("sourceAddressPrefix", "sourceAddressPrefixes", "sourceApplicationSecurityGroups"),
+    (
+        "destinationAddressPrefix",
+        "destinationAddressPrefixes",
+        "destinationApplicationSecurityGroups",
+    ),
+    ("sourcePortRange", "sourcePortRanges", ""),
+    ("destinationPortRange", "destinationPortRanges", ""),
 )
 _SERVICES = ("*", "Internet", "VirtualNetwork", "AzureLoadBalancer", "Storage", "AzureCloud")
 
@@ -70,8 +74,12 @@ def check_rules(rules: list[Mapping[str, Any]]) -> None:
 def _problems(given: Mapping[str, Any]) -> Iterator[str]:
     if not isinstance(given.get("priority"), int) or not 100 <= given["priority"] <= 4096:
         yield "The priority has to be between 100 and 4096."
-    for one, many in _NEEDED:
+    for one, many, members in _NEEDED:
         values = [given[one]] if given.get(one) else given.get(many) or []
+        if given.get(members):
+            if values:
+                yield f"{one} and {members} exclude each other."
+            continue
         if not values:
             yield f"{one} or {many} is required."
         for value in values:

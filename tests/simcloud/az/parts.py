@@ -124,14 +124,15 @@ def place(location: str) -> str:
 
 
 def references(value: Any) -> Iterator[tuple[str, str]]:
-    """Everything of the form `"subnet": {"id": ...}`, however deep: the key and the id."""
+    """Everything of the form `"subnet": {"id": ...}`, or a list of it: the key and the id."""
     if isinstance(value, list):
         for each in value:
             yield from references(each)
     elif isinstance(value, dict):
         for key, each in value.items():
-            if isinstance(each, dict) and isinstance(each.get("id"), str):
-                yield key, each["id"]
+            for one in each if isinstance(each, list) else [each]:
+                if isinstance(one, dict) and isinstance(one.get("id"), str):
+                    yield key, one["id"]
             yield from references(each)
 
 

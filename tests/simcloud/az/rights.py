@@ -105,6 +105,16 @@ def _linked(kind: str, body: Mapping[str, Any]) -> Iterator[Need]:
                 yield Need(f"{network}/virtualNetworks/subnets/join/action", other, linked=True)
             elif key == "networkSecurityGroup":
                 yield Need(f"{network}/networkSecurityGroups/join/action", other, linked=True)
+            elif key == "applicationSecurityGroups":
+                action = f"{network}/applicationSecurityGroups/joinIpConfiguration/action"
+                yield Need(action, other, linked=True)
+            elif key == "proximityPlacementGroup":
+                action = "Microsoft.Compute/proximityPlacementGroups/write"
+                yield Need(action, other, linked=True)
+    if kind == "networkSecurityGroups":
+        action = f"{network}/applicationSecurityGroups/joinNetworkSecurityRule/action"
+        for key in ("sourceApplicationSecurityGroups", "destinationApplicationSecurityGroups"):
+            yield from _of_sources(body, key, action)
     if kind == "virtualMachineScaleSets":
         yield from _of_sources(body, "imageReference", "Microsoft.Compute/images/read")
     if kind == "images":

@@ -8,7 +8,6 @@ from typing import Any
 
 from tests.simcloud.az.filters import paged
 from tests.simcloud.az.instances import Instance
-from tests.simcloud.az.network import address
 from tests.simcloud.az.parts import Context, Handlers, Parts
 from tests.simcloud.az.state import Resource, not_found
 from tests.simcloud.az.tls import DIAGNOSTICS
@@ -125,7 +124,7 @@ class Machines:
                             "name": inner,
                             "properties": {
                                 "provisioningState": "Succeeded",
-                                "privateIPAddress": self.private(instance),
+                                "privateIPAddress": instance.place[1],
                                 "privateIPAllocationMethod": "Dynamic",
                                 "primary": True,
                             },
@@ -157,13 +156,6 @@ class Machines:
                 }
             )
         return reply(200, {"value": found})
-
-    def private(self, instance: Instance) -> str:
-        cards = instance.profile["networkProfile"]["networkInterfaceConfigurations"]
-        subnet = cards[0]["properties"]["ipConfigurations"][0]["properties"]["subnet"]["id"]
-        found = self._parts.resources.find(subnet)
-        prefix = found.properties.get("addressPrefix") if found else None
-        return address(prefix or "10.0.0.0/16", instance.number)
 
     def _configurations(self, context: Context) -> Iterator[tuple[Instance, str, str, Any]]:
         for instance in self._set(context).inner.instances:

@@ -10,12 +10,14 @@ import enum
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from tests.simcloud.common.clock import Clock
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.running import RunningMachine
 from tests.simcloud.machines.spec import End, MachineError, MachineSpec
+from tests.simcloud.machines.wires import Cable, Packet, Switch
 
 
 class Phase(enum.Enum):
@@ -31,6 +33,10 @@ class Phase(enum.Enum):
 class Owner(Protocol):
     """A cloud's instance, as its life sees it."""
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its network, and its address there."""
+
     def spec(self, on_end: Callable[[RunningMachine], None]) -> MachineSpec:
         """The machine to boot for it."""
 
@@ -44,6 +50,10 @@ class Owner(Protocol):
         """
 
 
+Firewall = Callable[[Any, Any, str, int], bool]
+"""Whether one instance reaches another by a protocol at a port; called with the lock held."""
+
+
 class Lives:
     """What all lives of an account share: the host of its machines, its lock, its threads."""
 
@@ -51,7 +61,28 @@ class Lives:
         self.host = host
         self.changed = changed
         self.clock = clock
+        self.firewall: Firewall = lambda *_: False
         self._workers: set[threading.Thread] = set()
+        self._owners: list[Owner] = []
+        self._switch: Switch | None = None
+
+    def cable(self, owner: Owner) -> Cable:
+        """What connects an instance's machine with others of its network."""
+        with self.changed:
+            self._switch = self._switch or Switch(self._admits)
+            if owner not in self._owners:
+                self._owners.append(owner)
+            return Cable(self._switch, *owner.place)
+
+    def _admits(self, packet: Packet) -> bool:
+        with self.changed:
+            # Addresses are given again: the last to have one is meant.
+            at = {owner.place: owner for owner in self._owners}
+            source = at.get((packet.network, packet.source))
+            target = at.get((packet.network, packet.target))
+            if source is None or target is None:
+                return False
+            return self.firewall(source, target, packet.protocol, packet.port)
 
     def start(self, work: Callable[..., None], *arguments: object) -> None:
         """Do something in a thread; the lock is held by who calls this."""
@@ -74,9 +105,11 @@ class Lives:
             with self.changed:
                 workers = list(self._workers)
             if not workers:
-                return
+                break
             for worker in workers:
                 worker.join()
+        if self._switch:
+            self._switch.close()
 
 
 class Life:
@@ -151,7 +184,8 @@ class Life:
         if self._lives.host is None:
             return None
         try:
-            return self._lives.host.boot(self._owner.spec(self._went))
+            spec = self._owner.spec(self._went)
+            return self._lives.host.boot(replace(spec, cable=self._lives.cable(self._owner)))
         except MachineError:
             return None  # the host is closed
 

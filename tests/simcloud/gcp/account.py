@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from tests.simcloud.common.account import SimAccount
@@ -64,6 +65,7 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
         self._operations = Operations(clock, self.timing)
         self._quotas = Quotas(self._store)
         self._lives = Lives(host, changed, clock)
+        self._lives.firewall = partial(firewall.connects, self._store)
         self._fleet = Fleet(self.project, self._store, self._lives, self._endpoints)
         self._scaler = Scaler(
             self.project, self._store, self._fleet, market, self._operations, self._quotas

@@ -90,6 +90,12 @@ class Instance:
         return ""
 
     @property
+    def place(self) -> tuple[str, str]:
+        """Its network, and its address there."""
+        first = self.record["networkInterfaces"][0]
+        return path_of(first["network"]), str(first["networkIP"])
+
+    @property
     def email(self) -> str:
         accounts = self.record.get("serviceAccounts", [])
         return str(accounts[0]["email"]) if accounts else ""

@@ -47,6 +47,8 @@ def unavailable() -> str | None:
     group = cgroups.hierarchy()
     if group is None or not os.access(group, os.W_OK) or os.statvfs(group).f_flag & os.ST_RDONLY:
         return "machines need a writable cgroup2 hierarchy: in a container, run it --privileged"
+    if not os.path.exists("/dev/net/tun"):
+        return "machines need /dev/net/tun, for their network: modprobe tun"
     return _trial()
 
 

@@ -145,7 +145,8 @@ class Host:
             address, folder = former.address, former.folder
             _forget(folder, spec.every_boot)
         else:
-            address = f"10.83.{number // 250}.{number % 250 + 1}"
+            own = f"10.83.{number // 250}.{number % 250 + 1}"
+            address = spec.cable.address if spec.cable else own
             folder = self._folder / str(number)
             _lay_out(folder, spec, address)
             ssh.add_logins(self._folder / "image", folder / WRITTEN / "root", spec.logins)
@@ -157,6 +158,7 @@ class Host:
                 cgroup=str(cgroup),
                 hostname=spec.hostname or spec.id,
                 address=address,
+                cabled=spec.cable is not None,
                 listen=tuple((each.address, each.port) for each in spec.endpoints),
                 python=(self._interpreter.home, python.HOME) if self._interpreter.home else None,
                 init=_INIT,
@@ -246,11 +248,13 @@ def _launch(plan: Plan, undo: ExitStack) -> Launched:
         if not message or message.keys() & {"failed", "ended"}:
             raise MachineError(f"the machine was not made: {said.get('failed', 'no reason known')}")
     control.settimeout(None)
+    card = fds["made"].pop(0) if plan.cabled else None
     return Launched(
         launcher=launcher,
         control=control,
         pid1=said["pid"],
         pidfd=fds["pid"][0],
+        card=card,
         listening=[socket.socket(fileno=fd) for fd in fds["made"]],
         folder=Path(plan.folder),
         cgroup=Path(plan.cgroup),

@@ -16,7 +16,7 @@ import traceback
 import tty
 from contextlib import suppress
 
-from tests.simcloud.machines import kernel, network, root
+from tests.simcloud.machines import kernel, network, root, wires
 from tests.simcloud.machines.plan import CONSOLE, DENIED, POWER_BUTTON, Plan, tell
 
 _ENVIRONMENT = {"container": "simulated", "TERM": "dumb"}
@@ -56,12 +56,17 @@ def _become_machine(plan: Plan, control: socket.socket, console: int) -> None:
             | kernel.CLONE_NEWCGROUP
         )
         kernel.set_hostname(plan.hostname)
-        network.configure([plan.address, *(address for address, _ in plan.listen)])
+        cards = [wires.make_card()] if plan.cabled else []
+        served = [address for address, _ in plan.listen]
+        network.configure(
+            served if cards else [plan.address, *served], plan.address if cards else ""
+        )
         listening = [network.listen(address, port) for address, port in plan.listen]
         root.enter(plan, os.ttyname(console))
         for capability in DENIED.values():
             kernel.drop_capability(capability)
-        tell(control, {"made": True}, tuple(each.fileno() for each in listening))
+        sockets = [each.fileno() for each in listening]
+        tell(control, {"made": True}, (*cards, *sockets))
         os.setsid()
         for standard in (0, 1, 2):
             os.dup2(console, standard)

@@ -1,7 +1,8 @@
 """The network of a machine, made in its own namespace by its first process.
 
-There is nothing but the loopback, which carries all addresses; so only what listens inside can be
-reached, and everything else fails at once. Who answers does not belong here.
+There is nothing but the loopback, which carries all addresses, and maybe a card that leads to other
+machines; so only what listens inside, and they, can be reached, and everything else fails at once.
+Who answers does not belong here.
 """
 
 from __future__ import annotations
@@ -10,12 +11,20 @@ import socket
 import subprocess
 from collections.abc import Sequence
 
+from tests.simcloud.machines.wires import CARD, LARGEST
+
 _BACKLOG = 128
 
 
-def configure(addresses: Sequence[str]) -> None:
-    """Bring up the loopback with these addresses."""
+def configure(addresses: Sequence[str], card: str = "") -> None:
+    """Bring up the loopback with these addresses, and a card with its own, which leads anywhere."""
     lines = ["link set lo up"]
+    if card:
+        lines += [
+            f"addr add {card}/32 dev {CARD}",
+            f"link set {CARD} mtu {LARGEST} up",
+            f"route add default dev {CARD} src {card}",
+        ]
     for address in dict.fromkeys(addresses):
         if ":" in address:
             lines.append(f"addr add {address}/128 dev lo nodad")

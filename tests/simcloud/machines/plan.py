@@ -37,6 +37,7 @@ class Plan:
     cgroup: str
     hostname: str
     address: str
+    cabled: bool  # whether the address is that of a card, or else of the loopback
     listen: tuple[tuple[str, int], ...]
     python: tuple[str, str] | None  # a folder of the host, and where it is to be in the machine
     init: tuple[str, ...]

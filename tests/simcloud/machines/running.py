@@ -46,6 +46,7 @@ class Launched:
     control: socket.socket
     pid1: int
     pidfd: int
+    card: int | None  # the other end of it
     listening: Sequence[socket.socket]
     folder: Path
     cgroup: Path
@@ -67,6 +68,8 @@ class RunningMachine:
         self._lock = threading.Lock()
         self._clients: dict[socket.socket, threading.Thread] = {}
         self._keeper = threading.Thread(target=self._keep, name=f"machine {spec.id}", daemon=True)
+        if spec.cable and launched.card is not None:
+            spec.cable.switch.plug(launched.card, spec.cable)
         self._keeper.start()
 
     @property
@@ -184,6 +187,8 @@ class RunningMachine:
             for client in self._clients:
                 with suppress(OSError):
                     client.shutdown(socket.SHUT_RDWR)
+        if self.spec.cable and launched.card is not None:
+            self.spec.cable.switch.unplug(launched.card)
         for each in (launched.control, *launched.listening):
             each.close()
         cgroups.remove(launched.cgroup)

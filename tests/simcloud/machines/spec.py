@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tests.simcloud.machines.running import RunningMachine
+    from tests.simcloud.machines.wires import Cable
 
 Serve = Callable[[socket.socket], None]
 """Talks to one client inside of the machine, in a thread of its own. The caller closes the socket.
@@ -60,6 +61,7 @@ class MachineSpec:
     logins: tuple[Login, ...] = ()  # made before user-data runs
     files: Mapping[str, bytes] = field(default_factory=dict)  # more that it has at its first boot
     disk: Path | None = None  # what `Host.capture` returned, to boot from
+    cable: Cable | None = None  # to other machines; without it, there are none
     every_boot: bool = False  # user-data runs again when the machine is restarted
     on_end: Callable[[RunningMachine], None] | None = None
     """Called once, in a thread of the machine, when nothing of it runs any more. It may boot other

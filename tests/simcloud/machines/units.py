@@ -45,6 +45,7 @@ Type=oneshot
 ExecStart=true
 RemainAfterExit=yes
 ExecStop=ip link set lo down
+ExecStop=-ip link set eth0 down
 """,
     "etc/systemd/system/cloud-final.service": f"""\
 [Unit]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -38,6 +38,9 @@ class AwsSide:
 
     def wanted(self) -> list[int]:
         return [group.desired for group in self.account._groups.all()]
+
+    def shared_network(self) -> AbstractContextManager[dict[str, Any]]:
+        return nullcontext({})
 
     def make_bucket(self, name: str) -> None:
         backends.s3().create_bucket(name, "eu-north-1")

@@ -1,14 +1,36 @@
-"""Azure, for tests of images and consoles; all else of its machines is in `test_az_tasks.py`."""
+"""Azure, for tests that run on all clouds; most of its machines is in `test_az_tasks.py`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sojourn.clouds.az.on_machine import setting
 from tests.contract.clouds.az_kit import AzureKit
+from tests.simcloud.az_user import User
 
 
 class AzureSide:
     def __init__(self, kit: AzureKit) -> None:
         self.kit = kit
         self.account = kit.account
+
+    def wanted(self) -> list[int]:
+        return [setting.view(each.content).least for each in self._of("Insights/autoscaleSettings")]
+
+    def _of(self, kind: str) -> list[Any]:
+        return list(self.account._parts.resources.of_type(f"Microsoft.{kind}", ""))
+
+    @contextmanager
+    def shared_network(self) -> Iterator[dict[str, Any]]:
+        user = User(self.kit.environment())
+        try:
+            subnet = user.make_network(user.make_group("shared"))
+            yield {"region": "us-east", "options": {"network": subnet}}
+            user.delete("resourceGroups/shared")
+        finally:
+            user.close()
 
     def no_keys(self, seconds: float) -> None:
         self.account.timing.identity_ready = seconds

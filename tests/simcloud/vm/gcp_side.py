@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ class GcpSide:
     def wanted(self) -> list[int]:
         groups = self.account._store.everywhere("instanceGroupManagers")
         return [group["targetSize"] for _, group in groups]
+
+    def shared_network(self) -> AbstractContextManager[dict[str, Any]]:
+        return nullcontext({})
 
     def make_bucket(self, name: str) -> None:
         self._as_user(lambda user: user.make_bucket(name, location="europe-north1"))

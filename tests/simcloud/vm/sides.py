@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import pytest
@@ -31,6 +32,9 @@ class Side(Protocol):
 
     def wanted(self) -> list[int]:
         """How many machines each group wants."""
+
+    def shared_network(self) -> AbstractContextManager[dict[str, Any]]:
+        """What tasks have to have to be in one network."""
 
     def make_bucket(self, name: str) -> None:
         """One of the user's, in another region than tasks."""

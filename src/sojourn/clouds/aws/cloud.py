@@ -39,6 +39,7 @@ class AwsCloud:
 
     name = "aws"
     features = Features(
+        warm=True,
         private_machines=True,
         shared_identity=True,
         interrupt=True,
@@ -83,6 +84,7 @@ class AwsCloud:
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources
+        from sojourn.clouds.aws.placement import PlacementGroup
         from sojourn.clouds.aws.store import BucketTags, store_of
         from sojourn.clouds.aws.template import LaunchTemplate
         from sojourn.clouds.vm.agent_files import AgentFiles
@@ -94,12 +96,14 @@ class AwsCloud:
         )
         if task and not task.storage.container:
             in_store.append(BucketTags(deployment))
+        placement = (PlacementGroup(deployment),) if task is None or task.gang else ()
         role = () if task is not None and task.permission_set else (resources.Role(deployment),)
         return (
             store_of(deployment),
             *role,
             resources.SecurityGroup(deployment),
             resources.KeyPair(deployment),
+            *placement,
             *in_store,
             LaunchTemplate(deployment),
             self.scaler(id) if task is None else self._scaler(deployment),

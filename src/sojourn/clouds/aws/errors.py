@@ -33,6 +33,7 @@ ABSENT = frozenset(
         "InvalidKeyPair.NotFound",
         "InvalidLaunchTemplateId.NotFound",
         "InvalidLaunchTemplateName.NotFoundException",
+        "InvalidPlacementGroup.Unknown",
         "InvalidSnapshot.NotFound",
         "NoSuchBucket",
         "NoSuchEntity",
@@ -81,6 +82,7 @@ _QUOTA = frozenset(
         "KeyPairLimitExceeded",
         "LimitExceeded",
         "MaxSpotInstanceCountExceeded",
+        "PlacementGroupLimitExceeded",
         "SecurityGroupLimitExceeded",
         "TooManyBuckets",
         "VcpuLimitExceeded",
@@ -88,7 +90,13 @@ _QUOTA = frozenset(
 )
 _TAKEN = frozenset({"BucketAlreadyExists", "InvalidAMIName.Duplicate", "InvalidGroup.Duplicate"})
 _IN_USE = frozenset(
-    {"BucketNotEmpty", "DeleteConflict", "DependencyViolation", "InvalidSnapshot.InUse"}
+    {
+        "BucketNotEmpty",
+        "DeleteConflict",
+        "DependencyViolation",
+        "InvalidPlacementGroup.InUse",
+        "InvalidSnapshot.InUse",
+    }
 )
 _NO_CAPACITY = frozenset({"InsufficientInstanceCapacity", "SpotMaxPriceTooLow"})
 

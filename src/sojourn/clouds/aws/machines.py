@@ -89,6 +89,7 @@ class Offer:
     image: Image
     network: Subnets
     group: str = ""  # a security group of the user's own
+    can_cluster: bool = True  # whether machines of the type can be put near each other
 
 
 def parse_image(text: str) -> ImageName:
@@ -125,7 +126,14 @@ class Offers:
 
     def check(self, task: Task) -> list[str]:
         """Refuse what is not there, and what does not fit; returns notes."""
-        return note_on_disk(task, self.find(task).image.size, _machine_image(task))
+        offer = self.find(task)
+        notes = note_on_disk(task, offer.image.size, _machine_image(task))
+        if task.gang and not offer.can_cluster:
+            notes.append(
+                f"{offer.type} does not support cluster placement groups, so the machines of the "
+                "gang are in one zone, but may be far from each other in it"
+            )
+        return notes
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
@@ -160,7 +168,8 @@ class Offers:
             networks = Networks(self._account, region)
             known = pool.submit(networks.look, network)
             zones = pool.submit(self._zones, region, type)
-            architecture = pool.submit(self._architecture, region, type).result()
+            described = pool.submit(self._described, region, type).result()
+            architecture = _architecture(described)
             if wanted.architecture == "*":
                 wanted = replace(wanted, architecture=architecture)
             if wanted.architecture != architecture:
@@ -173,7 +182,8 @@ class Offers:
                 raise InvalidInput(
                     "options.security_group", f"{given!r} is in {group.vpc}, not in {subnets.vpc}"
                 )
-            return Offer(region, type, found.result(), subnets, group.id if group else "")
+            given_id = group.id if group else ""
+            return Offer(region, type, found.result(), subnets, given_id, _can_cluster(described))
 
     def _check_region(self, region: str) -> None:
         partition = self._account.regions().get(region)
@@ -189,13 +199,12 @@ class Offers:
     def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
         return self._account.call(what, "ec2", region, operation, **arguments)
 
-    def _architecture(self, region: str, type: str) -> str:
+    def _described(self, region: str, type: str) -> Any:
         try:
             found = self._ec2("machine", region, "describe_instance_types", InstanceTypes=[type])
         except InvalidInput as error:
             raise _no_such_type(type, region) from error
-        supported = found["InstanceTypes"][0]["ProcessorInfo"]["SupportedArchitectures"]
-        return "arm64" if "arm64" in supported else "x86_64"
+        return found["InstanceTypes"][0]
 
     def _zones(self, region: str, type: str) -> set[str]:
         """Those that have the type."""
@@ -251,6 +260,16 @@ class Offers:
             pythons=wanted.pythons,
             user=(tags.tag_of(image, tags.USER) if wanted.made else wanted.user) or _USER,
         )
+
+
+def _architecture(type: Any) -> str:
+    supported = type["ProcessorInfo"]["SupportedArchitectures"]
+    return "arm64" if "arm64" in supported else "x86_64"
+
+
+def _can_cluster(type: Any) -> bool:
+    """Burstable types, among others, cannot be in placement groups with this strategy."""
+    return "cluster" in type.get("PlacementGroupInfo", {}).get("SupportedStrategies", ())
 
 
 def _is(name: str, value: str) -> list[dict[str, Any]]:

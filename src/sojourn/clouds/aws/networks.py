@@ -24,6 +24,7 @@ class Subnets:
 
     vpc: str
     ids: tuple[str, ...]
+    zones: tuple[str, ...]  # of each
     public: bool | None = None
 
 
@@ -107,7 +108,8 @@ class Networks:
 
 def _subnets(found: list[Any], *, public: bool | None) -> Subnets:
     ordered = sorted((subnet["AvailabilityZone"], subnet["SubnetId"]) for subnet in found)
-    return Subnets(str(found[0]["VpcId"]), tuple(subnet for _, subnet in ordered), public)
+    zones, ids = zip(*ordered, strict=True)
+    return Subnets(str(found[0]["VpcId"]), ids, zones, public)
 
 
 def _is(name: str, value: str) -> list[dict[str, Any]]:

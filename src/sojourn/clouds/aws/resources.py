@@ -117,7 +117,7 @@ class Role(AwsResource):
 
 
 class SecurityGroup(AwsResource):
-    """Lets SSH in and everything out."""
+    """Lets SSH in and everything out; in a gang, all that comes from its own machines as well."""
 
     kind = "security group"
 
@@ -144,18 +144,13 @@ class SecurityGroup(AwsResource):
 
     def create(self, ctx: Context) -> None:
         group, networks = self._made(), self._networks()
-        if not networks:
-            return
-        rule = {
-            "IpProtocol": "tcp",
-            "FromPort": _SSH,
-            "ToPort": _SSH,
-            "IpRanges": [{"CidrIp": each} for each in networks if ":" not in each],
-            "Ipv6Ranges": [{"CidrIpv6": each} for each in networks if ":" in each],
-        }
-        given = {"GroupId": group, "IpPermissions": [{k: v for k, v in rule.items() if v}]}
-        with ignoring("InvalidPermission.Duplicate"):
-            until_known(ctx, lambda: self._call("authorize_security_group_ingress", **given))
+        rules = [_ssh(networks)] if networks else []
+        if self._deployment.wanted.gang:
+            rules.append({"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]})
+        for rule in rules:  # one after the other: if one is there, AWS refuses all of a call
+            given = {"GroupId": group, "IpPermissions": [rule]}
+            with ignoring("InvalidPermission.Duplicate"):
+                until_known(ctx, partial(self._call, "authorize_security_group_ingress", **given))
 
     def _networks(self) -> tuple[str, ...]:
         """Who gets in by SSH; where the user's own group decides it, nobody by this one."""
@@ -197,6 +192,17 @@ class SecurityGroup(AwsResource):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._deployment.call(self.title, "ec2", operation, **arguments)
+
+
+def _ssh(networks: tuple[str, ...]) -> dict[str, Any]:
+    rule = {
+        "IpProtocol": "tcp",
+        "FromPort": _SSH,
+        "ToPort": _SSH,
+        "IpRanges": [{"CidrIp": each} for each in networks if ":" not in each],
+        "Ipv6Ranges": [{"CidrIpv6": each} for each in networks if ":" in each],
+    }
+    return {key: value for key, value in rule.items() if value}
 
 
 class KeyPair(AwsResource):

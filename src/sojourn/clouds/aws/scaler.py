@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import listing
 from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import code_of
+from sojourn.clouds.aws.placement import subnets_of
 from sojourn.clouds.aws.reasons import reason
 from sojourn.clouds.aws.template import DEADLINE, HOOK
 from sojourn.clouds.vm.keys import key_pair
@@ -80,7 +81,7 @@ class AwsScaler(AwsResource):
                     MinSize=0,
                     MaxSize=self._deployment.wanted.parallelism,
                     DesiredCapacity=0,
-                    VPCZoneIdentifier=",".join(self._deployment.offer.network.ids),
+                    VPCZoneIdentifier=",".join(subnets_of(self._deployment)),
                     Tags=marks,
                     LifecycleHookSpecificationList=[_hook()],
                 )

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from sojourn.clouds.aws import listing, tags
 from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.placement import is_placed
 from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.aws.store_address import options_for_machines, url_of
@@ -75,6 +76,8 @@ class LaunchTemplate(AwsResource):
         data["BlockDeviceMappings"] = [
             {"DeviceName": device, "Ebs": self._disk(device)} for device in offer.image.disks
         ]
+        if is_placed(deployment):
+            data["Placement"] = {"GroupName": deployment.name}
         if deployment.wanted.spot >= 0:
             market: dict[str, Any] = {"SpotInstanceType": "one-time"}
             if deployment.wanted.spot > 0:

@@ -8,6 +8,7 @@ from sojourn.clouds.az import profile, tags
 from sojourn.clouds.az.locations import Locations
 from sojourn.clouds.az.machines import Offers
 from sojourn.clouds.az.networks import check_network
+from sojourn.clouds.az.placement import note_on_placement
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
@@ -43,6 +44,7 @@ class AzureCloud:
 
     name = "az"
     features = Features(
+        warm=True,
         private_machines=True,
         shared_identity=True,
         interrupt=True,
@@ -63,7 +65,7 @@ class AzureCloud:
         self._check_identities(task.permission_set)
         self._locations.check(task)
         check_network(self._account, task, region(task.region))
-        return self._offers.check(task)
+        return [*self._offers.check(task), *note_on_placement(task)]
 
     def _check_identities(self, given: str) -> None:
         """Refuse identities that are not there, if we may know."""
@@ -77,6 +79,7 @@ class AzureCloud:
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.az import resources
+        from sojourn.clouds.az.placement import PlacementGroup, is_placed
         from sojourn.clouds.az.store import store_of
         from sojourn.clouds.vm.agent_files import AgentFiles
 
@@ -88,6 +91,8 @@ class AzureCloud:
                 resources.Key(deployment),
                 AgentFiles(deployment.store, deployment.luggage),
             ]
+            if is_placed(task):
+                in_store.append(PlacementGroup(deployment))  # it goes with the group
         own = task is None or not task.permission_set
         return (
             store_of(deployment),

@@ -9,6 +9,7 @@ from sojourn.clouds.az import policy
 from sojourn.clouds.az.deployment import AzureResource
 from sojourn.clouds.az.errors import code_of
 from sojourn.clouds.az.networks import chosen_subnet
+from sojourn.clouds.az.placement import MEMBERS, has_members, rules
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.waiting import PATIENCE, pause
@@ -89,7 +90,7 @@ def _assignment(grant: Grant, task: str) -> str:
 
 
 class Network(AzureResource):
-    """Where machines are: SSH comes in, everything goes out."""
+    """Where machines are: SSH comes in, everything goes out, and ranks of a gang are connected."""
 
     kind = "network"
     type = "Microsoft.Network/virtualNetworks"
@@ -104,10 +105,18 @@ class Network(AzureResource):
         """The id of what lets SSH in."""
         return self._deployment.path("Microsoft.Network/networkSecurityGroups")
 
+    @property
+    def members(self) -> str:
+        """The id of the group by which rules know the machines of a gang."""
+        return self._deployment.path(MEMBERS)
+
     def create(self, ctx: Context) -> None:
         wanted = self._deployment.wanted
-        rules = [_ssh(networks)] if (networks := ssh_from(wanted)) else []
-        self._follow(ctx, "PUT", self.firewall, self._placed({"securityRules": rules}))
+        doors = [_ssh(networks)] if (networks := ssh_from(wanted)) else []
+        if has_members(wanted):
+            self._follow(ctx, "PUT", self.members, self._placed({}))
+            doors += rules(self.members)
+        self._follow(ctx, "PUT", self.firewall, self._placed({"securityRules": doors}))
         if chosen_subnet(wanted):
             return
         inside = {"addressPrefix": "10.0.0.0/16"}

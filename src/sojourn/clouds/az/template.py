@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.az import listing
 from sojourn.clouds.az.account import version_of
 from sojourn.clouds.az.machines import SMALLEST_DISK
+from sojourn.clouds.az.placement import PlacementGroup, has_members, is_placed
 from sojourn.clouds.az.profile import identities
 from sojourn.clouds.az.resources import Identity, Network
 from sojourn.clouds.az.store_address import for_machines, https_url
@@ -46,11 +47,14 @@ def content(deployment: Deployment) -> dict[str, Any]:
         "properties": {
             "orchestrationMode": "Uniform",
             "overprovision": False,
-            "singlePlacementGroup": False,
+            "singlePlacementGroup": is_placed(wanted),
             "upgradePolicy": {"mode": "Manual"},
             "virtualMachineProfile": _machine(deployment, given[0]),
         },
     }
+    if is_placed(wanted):
+        near = {"id": PlacementGroup(deployment).path}
+        body["properties"]["proximityPlacementGroup"] = near
     if offer.image.plan:
         body["plan"] = dict(offer.image.plan)
     return body
@@ -128,6 +132,8 @@ def _card(deployment: Deployment) -> dict[str, Any]:
     address: dict[str, Any] = {"subnet": {"id": network.subnet}}
     if not network_of(deployment.wanted).private:
         address["publicIPAddressConfiguration"] = {"name": "public"}  # to reach the world by
+    if has_members(deployment.wanted):
+        address["applicationSecurityGroups"] = [{"id": network.members}]
     configuration = {"name": "first", "properties": address}
     return {
         "name": "card",

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Firewall", "ServiceAccount", "address_of"]
 
+_Policy = dict[str, Any]
+_Protocols = dict[str, Any]
 _SSH = "22"
 _RULES = "global/firewalls"
-_OURS, _AFTER_OURS = 900, 1000  # priorities
-_Policy = dict[str, Any]
+_GANG, _OURS, _AFTER_OURS = 800, 900, 1000  # priorities
+_BY_SSH: _Protocols = {"IPProtocol": "tcp", "ports": [_SSH]}
+_BY_ANYTHING: _Protocols = {"IPProtocol": "all"}
 
 
 def address_of(name: str, project: str) -> str:
@@ -142,7 +145,8 @@ class ServiceAccount(TaskResource[Deployment]):
 
 
 class Firewall(TaskResource[Deployment]):
-    """Lets SSH in, and tells where the task is."""
+    """Lets SSH in, and tells where the task is. Machines of a gang are open to each other, and
+    closed to all others: Google's default network lets in all that comes from inside."""
 
     kind = "firewall rule"
 
@@ -162,20 +166,20 @@ class Firewall(TaskResource[Deployment]):
         wanted = self._deployment.wanted
         networks = ssh_from(wanted)
         note = note_of(self._deployment.location.zone, wanted.storage.container)
-        if networks != ANYWHERE:
+        if networks != ANYWHERE or wanted.gang:
             # The default network has a rule for everybody, which comes after these.
-            self._insert(ctx, self._closed, "denied", ANYWHERE, _AFTER_OURS)
+            denied = [_BY_ANYTHING if wanted.gang else _BY_SSH]
+            everybody = {"denied": denied, "sourceRanges": list(ANYWHERE)}
+            self._insert(ctx, self._closed, _AFTER_OURS, everybody)
+        if wanted.gang:
+            members = {"allowed": [_BY_ANYTHING], "sourceTags": [self._name]}
+            self._insert(ctx, self._members, _GANG, members)
         kind = "allowed" if networks else "denied"
-        self._insert(ctx, self._name, kind, networks or ANYWHERE, _OURS, note)
+        door = {kind: [_BY_SSH], "sourceRanges": list(networks or ANYWHERE)}
+        self._insert(ctx, self._name, _OURS, door, note)
 
     def _insert(
-        self,
-        ctx: Context,
-        name: str,
-        kind: str,
-        networks: tuple[str, ...],
-        priority: int,
-        note: str = "",
+        self, ctx: Context, name: str, priority: int, rule: dict[str, Any], note: str = ""
     ) -> None:
         body = {
             "name": name,
@@ -183,9 +187,8 @@ class Firewall(TaskResource[Deployment]):
             "network": self._deployment.offer.network.network,
             "direction": "INGRESS",
             "priority": priority,
-            kind: [{"IPProtocol": "tcp", "ports": [_SSH]}],
-            "sourceRanges": list(networks),
             "targetTags": [self._name],
+            **rule,
         }
         try:
             self._deployment.change(ctx, self.title, "POST", _RULES, body)
@@ -198,9 +201,18 @@ class Firewall(TaskResource[Deployment]):
             self.remove(ctx)
 
     def remove(self, ctx: Context) -> None:
-        for name in (self._closed, self._name):  # what tells where the task is goes last
+        for name in (
+            self._members,
+            self._closed,
+            self._name,
+        ):  # what tells where the task is goes last
             with suppress(NotFound):
                 self._deployment.change(ctx, self.title, "DELETE", f"{_RULES}/{name}")
+
+    @property
+    def _members(self) -> str:
+        """The rule that opens machines of a gang to each other."""
+        return f"{self._name}-gang"
 
     @property
     def _closed(self) -> str:

@@ -53,6 +53,7 @@ class KubernetesCloud:
 
     name = "k8s"
     features = Features(
+        mpi=("openmpi", "intel", "mpich"),
         private_machines=True,
         interrupt=True,
         reach=True,
@@ -74,6 +75,8 @@ class KubernetesCloud:
         place = place_of(_TRIAL, task)
         check_size(task)
         self._check_version()
+        if task.mpi:
+            self._check_operator()
         objects = self._objects(_TRIAL, task)
         self._known.pop(_TRIAL)
         if place.claim and task.storage.container:
@@ -95,6 +98,16 @@ class KubernetesCloud:
                 "cloud",
                 f"requires Kubernetes {_OLDEST[0]}.{_OLDEST[1]} or later, "
                 f"got {found[0]}.{found[1]}",
+            )
+
+    def _check_operator(self) -> None:
+        from sojourn.clouds.k8s.mpijob import KIND
+
+        if not self._api.serves(KIND):
+            raise InvalidInput(
+                "mpi",
+                "the cluster has no mpi-operator, which makes the machines of MPI programs: run "
+                "`sojourn mpi install`, or ask whoever runs the cluster to",
             )
 
     def _check_claim(self, place: Place, task: Task) -> None:
@@ -143,6 +156,7 @@ class KubernetesCloud:
             AgentProgram(objects),
             *([resources.FilesMap(objects)] if self._has_files(objects) else []),
             *store,
+            *self._of_gang(objects),
             self._scaler(objects),
         )
 
@@ -151,6 +165,19 @@ class KubernetesCloud:
             return objects.task.storage.container
         except NotFound:
             return ""
+
+    def _of_gang(self, objects: TaskObjects) -> list[Resource]:
+        from sojourn.clouds.k8s.account import AgentAccount
+        from sojourn.clouds.k8s.gangs import GangPolicy, GangService
+
+        try:
+            task = objects.task
+        except NotFound:
+            return []  # without a task, nothing was made for a gang
+        if not task.gang:
+            return []
+        # The service of an MPI program is mpi-operator's.
+        return [GangPolicy(objects), (AgentAccount if task.mpi else GangService)(objects)]
 
     def _has_files(self, objects: TaskObjects) -> bool:
         try:
@@ -162,9 +189,10 @@ class KubernetesCloud:
         return self._scaler(self._objects(id, None))
 
     def _scaler(self, objects: TaskObjects) -> Scaler:
+        from sojourn.clouds.k8s.mpiscaler import MpiScaler
         from sojourn.clouds.k8s.scaler import KubernetesScaler
 
-        return KubernetesScaler(objects)
+        return MpiScaler(objects) if _has_mpi(objects) else KubernetesScaler(objects)
 
     def data(self, id: TaskId) -> Data:
         from sojourn.clouds.k8s.data import KubernetesData
@@ -198,3 +226,10 @@ class KubernetesCloud:
         if known is None or (task is not None and known.given is not task):
             known = self._known[id] = TaskObjects(self._api, id, task)
         return known
+
+
+def _has_mpi(objects: TaskObjects) -> bool:
+    try:
+        return objects.task.mpi is not None
+    except NotFound:
+        return False

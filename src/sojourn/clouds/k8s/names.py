@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 __all__ = [
     "AGENT",
     "ID",
+    "INDEX",
     "MACHINES",
     "OURS",
     "RANK",
+    "RANKS",
     "ROLE",
     "SCRIPT",
     "STORE",
     "files",
     "job_name",
+    "machines",
     "metadata",
     "of_task",
     "program",
@@ -30,6 +33,8 @@ __all__ = [
 OURS = "app.kubernetes.io/managed-by=sojourn"
 ID = "sojourn/id"
 RANK = "sojourn/rank"
+RANKS = "sojourn/ranks"  # how many there are, if no Job of each tells
+INDEX = "training.kubeflow.org/replica-index"  # mpi-operator's
 ROLE = "sojourn/role"
 MACHINES, STORE = "machine", "store"  # roles of pods
 SCRIPT, AGENT = "script", "agent"  # containers
@@ -47,6 +52,11 @@ _RESERVED_PREFIXES = ("sojourn", "kubernetes.io", "k8s.io", "batch.kubernetes.io
 def of_task(id: TaskId, **more: str) -> str:
     """The selector of all that is of a task."""
     return ",".join([f"{ID}={id}", *(f"sojourn/{key}={value}" for key, value in more.items())])
+
+
+def machines(id: TaskId) -> dict[str, str]:
+    """The labels of all pods of a task that are machines."""
+    return {ID: str(id), ROLE: MACHINES}
 
 
 def job_name(id: TaskId, rank: int) -> str:

@@ -6,6 +6,7 @@ import base64
 import json
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.k8s import names
@@ -71,7 +72,9 @@ class TaskSecret(Made):
             "folder": objects.folder,
             "grace": GRACE,
             "hold": objects.holds,
+            "id": objects.name,
             "look": _LOOK,
+            "mpi": asdict(task.mpi) if task.mpi else None,
             "ranks": task.parallelism,
             "store": objects.place.url or f"file://{objects.folder}",
             "ttl": _TTL,

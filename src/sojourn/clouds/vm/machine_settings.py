@@ -49,6 +49,7 @@ def machine_settings(
         "host_keys": HOST_KEYS,
         "minutes": time_of(task.timeout) // timedelta(minutes=1),
         "marks": marks,
+        "gang": task.parallelism if task.gang else 0,
         "notice": notice,
         "heartbeat": _HEARTBEAT,
         "ttl": _TTL,

@@ -45,8 +45,8 @@ def _refused(given: str) -> str:
 def test_a_vpc_has_public_and_private_subnets(laptop: SimAWS, user: User, vpc: str) -> None:
     public = _subnet(user, vpc, 1, public=True)
     private = _subnet(user, vpc, 2, public=False)
-    assert _network(vpc) == Subnets(vpc, (public,), True)
-    assert _network(f"{vpc},private") == Subnets(vpc, (private,), False)
+    assert _network(vpc) == Subnets(vpc, (public,), ("us-west-1a",), True)
+    assert _network(f"{vpc},private") == Subnets(vpc, (private,), ("us-west-1a",), False)
 
 
 def test_a_vpc_without_a_public_subnet(laptop: SimAWS, user: User, vpc: str) -> None:
@@ -57,8 +57,10 @@ def test_a_vpc_without_a_public_subnet(laptop: SimAWS, user: User, vpc: str) -> 
 def test_subnets_by_name(laptop: SimAWS, user: User, vpc: str) -> None:
     first = _subnet(user, vpc, 1, public=False)
     second = _subnet(user, vpc, 2, public=False, zone="us-west-1b")
-    assert _network(f"{second},{first}") == Subnets(vpc, (first, second), True)
-    assert _network(f"{first},private") == Subnets(vpc, (first,), False)
+    assert _network(f"{second},{first}") == Subnets(
+        vpc, (first, second), ("us-west-1a", "us-west-1b"), True
+    )
+    assert _network(f"{first},private") == Subnets(vpc, (first,), ("us-west-1a",), False)
 
 
 def test_what_is_not_there_is_refused(laptop: SimAWS, user: User, vpc: str) -> None:
@@ -147,7 +149,9 @@ def test_a_security_group_of_the_users_own_decides_who_gets_in(
     assert len(card["Groups"]) == 2
     assert group in card["Groups"]
     assert _rules(user, str(handle.id)) == []
-    assert Offers(Account()).find(handle.task()).network == Subnets(vpc, (subnet,), True)
+    assert Offers(Account()).find(handle.task()).network == Subnets(
+        vpc, (subnet,), ("us-west-1a",), True
+    )
     handle.delete()
     kept = user.ec2.describe_security_groups(GroupIds=[group])["SecurityGroups"]
     assert [each["GroupName"] for each in kept] == ["office"]

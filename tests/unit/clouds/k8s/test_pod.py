@@ -127,7 +127,7 @@ def test_what_each_pod_has() -> None:
     assert variables["SOJOURN_RANK"] == "2"
     # The host name of a Job's pod is another: machines are known by the names of their pods.
     named = [item["name"] for item in agent["env"] if "valueFrom" in item]
-    assert named == ["SOJOURN_MACHINE"]
+    assert named == ["SOJOURN_MACHINE", "SOJOURN_ADDRESS", "SOJOURN_POD"]
     compile(variables["SOJOURN_BOOT"] or "", "boot", "exec")
     assert f"{places.FOLDER}/run/over" in agent["command"][2]
 

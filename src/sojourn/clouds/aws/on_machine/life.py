@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sojourn.core.report import Report
 
 _TRIES = 10
+_AT_ONCE = timedelta(seconds=30)  # AWS wants a moment in the future, and clocks may differ
 _MARKING = 3  # tries: it is of no use to the task itself
 _SPOT = "/meta-data/spot/instance-action"
 _REBALANCE = "/meta-data/events/recommendations/rebalance"
@@ -56,8 +57,10 @@ class AutoScalingGroup:
         if self._is_taken():
             self._about_hook("RecordLifecycleActionHeartbeat", 1)
 
-    def leave(self, *, for_good: bool) -> None:
+    def leave(self, *, for_good: bool, last: bool = False) -> None:
         """The group may do so already. Either way it waits until this machine is ready."""
+        if last:
+            self._set_deadline(datetime.now(timezone.utc) + _AT_ONCE)
         if not self._is_taken():
             self._call(
                 "TerminateInstanceInAutoScalingGroup",
@@ -100,16 +103,18 @@ class AutoScalingGroup:
     def put_off_deadline(self) -> None:
         if _PUT_OFF.exists():
             return
-        deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings["minutes"])
-        done = self._call(
+        minutes = timedelta(minutes=self._settings["minutes"])
+        if self._set_deadline(datetime.now(timezone.utc) + minutes):
+            _PUT_OFF.touch()
+
+    def _set_deadline(self, moment: datetime) -> bool:
+        return self._call(
             "PutScheduledUpdateGroupAction",
             AutoScalingGroupName=self._settings["id"],
             ScheduledActionName=self._settings["deadline"],
-            StartTime=deadline.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            StartTime=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
             DesiredCapacity="0",
         )
-        if done:
-            _PUT_OFF.touch()
 
     def _call(self, action: str, tries: int = _TRIES, **form: str) -> bool:
         """Whether it was done. If not, the machine's own timer and the group's remain."""

@@ -54,8 +54,11 @@ class ScaleSet:
     def ask_for_time(self) -> None:
         """Azure gives none beyond what it told."""
 
-    def leave(self, *, for_good: bool) -> None:
-        """Azure may be waiting to take this machine: then it need not wait any longer."""
+    def leave(self, *, for_good: bool, last: bool = False) -> None:
+        """Azure may be waiting to take this machine: then it need not wait any longer.
+
+        As many machines are wanted as ranks are left, so the last one needs nothing else.
+        """
         if for_good:
             self._want_fewer()
         if not self._approved():

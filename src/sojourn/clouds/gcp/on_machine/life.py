@@ -46,8 +46,10 @@ class ManagedGroup:
     def ask_for_time(self) -> None:
         """Google gives no more."""
 
-    def leave(self, *, for_good: bool) -> None:
+    def leave(self, *, for_good: bool, last: bool = False) -> None:
         """The group replaces a machine that is preempted, without being asked."""
+        if last and self._repeated("/resize?size=0", None, _TRIES):
+            return  # the group deletes this machine as well
         if for_good:
             self._about_me("deleteInstances", _TRIES)
         elif not self._is_going():
@@ -80,11 +82,16 @@ class ManagedGroup:
 
     def _about_me(self, action: str, tries: int) -> None:
         name = f"zones/{self._settings['zone']}/instances/{metadata.get('name')}"
+        self._repeated(f"/{action}", {"instances": [name]}, tries)
+
+    def _repeated(self, path: str, body: Any, tries: int) -> bool:
+        """Whether it was done."""
         for attempt in range(tries):
-            if self._call("POST", f"/{action}", {"instances": [name]}) is not None:
-                return
+            if self._call("POST", path, body) is not None:
+                return True
             if attempt + 1 < tries:
                 time.sleep(min(30, 2**attempt))
+        return False
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         """What was answered; None if it was not done. The machine's own time limits remain."""

@@ -31,8 +31,11 @@ class Group(Protocol):
     def ask_for_time(self) -> None:
         """After a notice: the agent still stores its work."""
 
-    def leave(self, *, for_good: bool) -> None:
-        """Take this machine, alone, out of the group; unless it is for good, another one comes."""
+    def leave(self, *, for_good: bool, last: bool = False) -> None:
+        """Take this machine out of the group; unless it is for good, another one comes.
+
+        `last`: no rank is left, so that the group is not to try for any other machine either.
+        """
 
     def mark(self, reports: Sequence[Report]) -> None:
         """Tell how ranks ended, for those who list tasks; without it they look closer."""

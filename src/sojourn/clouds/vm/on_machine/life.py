@@ -60,10 +60,11 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
     code = agent.wait()
     if code == -signal.SIGTERM:
         code = GONE  # it was told to go before it could listen
-    if code == RANK_ENDED and settings.get("marks"):
-        group.mark(_reports(config))
-    if code in (RANK_ENDED, GONE):
-        group.leave(for_good=code == RANK_ENDED)
+    if code == GONE:
+        group.leave(for_good=False)
+        return 0
+    if code == RANK_ENDED:
+        _end(settings, config, group)
         return 0
     failures = _failures()
     if failures < settings["failures"]:
@@ -71,6 +72,16 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
     _give_up(settings, config, failures)
     group.leave(for_good=True)
     return 0
+
+
+def _end(settings: dict[str, Any], config: Config, group: Group) -> None:
+    """Leave for good. A gang that gave up may still wait for a machine that never came."""
+    ranks = settings.get("gang", 0)
+    reports = _reports(config) if ranks or settings.get("marks") else []
+    if settings.get("marks"):
+        group.mark(reports)
+    ended = {report.rank for report in reports if report.outcome.final}
+    group.leave(for_good=True, last=0 < ranks <= len(ended))
 
 
 def _config(settings: dict[str, Any], machine: str) -> Config:

@@ -1,0 +1,74 @@
+"""Where the machines of a gang are: near each other, in one zone."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.aws.deployment import AwsResource
+from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.core.errors import AuthError, Conflict, NotFound
+
+if TYPE_CHECKING:
+    from sojourn.clouds.aws.deployment import Deployment
+    from sojourn.core.context import Context
+
+__all__ = ["PlacementGroup", "is_placed", "subnets_of"]
+
+
+def is_placed(deployment: Deployment) -> bool:
+    """Whether machines of a task are in a placement group: not all types can be."""
+    return deployment.wanted.gang and deployment.offer.can_cluster
+
+
+def subnets_of(deployment: Deployment) -> tuple[str, ...]:
+    """Those for machines of a task. A gang's are of one zone, always the same one of the task.
+
+    The zone depends on the task's name: another task may get another one, which has capacity.
+    """
+    network = deployment.offer.network
+    if not deployment.wanted.gang:
+        return network.ids
+    zones = sorted(set(network.zones))
+    chosen = zones[zlib.crc32(deployment.name.encode()) % len(zones)]
+    pairs = zip(network.ids, network.zones, strict=True)
+    return tuple(subnet for subnet, zone in pairs if zone == chosen)
+
+
+class PlacementGroup(AwsResource):
+    """Has AWS put the machines of a gang near each other."""
+
+    kind = "placement group"
+
+    def _find(self) -> bool:
+        """Whoever may not look has no gangs, and made none."""
+        named = [{"Name": "group-name", "Values": [self._name]}]
+        try:
+            return bool(self._call("describe_placement_groups", Filters=named)["PlacementGroups"])
+        except AuthError:
+            return False
+
+    def create(self, ctx: Context) -> None:
+        if not is_placed(self._deployment):
+            return
+        with ignoring("InvalidPlacementGroup.Duplicate"):
+            self._call(
+                "create_placement_group",
+                GroupName=self._name,
+                Strategy="cluster",
+                TagSpecifications=self._tagged("placement-group"),
+            )
+
+    def delete(self, ctx: Context) -> None:
+        patience = ctx.within(PATIENCE * 5)
+        while self._find():
+            try:
+                self._call("delete_placement_group", GroupName=self._name)
+            except NotFound:
+                return
+            except Conflict as error:  # the last machine has not gone yet
+                pause(patience, 2, error)
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._deployment.call(self.title, "ec2", operation, **arguments)
