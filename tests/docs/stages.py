@@ -33,6 +33,8 @@ NOT_RUN = {
     ("docs/azure.md: Set-up", 2): "a line of az",
     ("docs/azure.md: Set-up", 3): "numbers of a subscription; tests/unit/clouds/az has the words",
     ("docs/azure.md: Where data is stored", 1): "a container; test_az_tasks.py has one",
+    ("docs/distributed.md: MPI", 1): "needs an mpirun; tests/unit/cli/test_mpi.py has one",
+    ("docs/distributed.md: MPI", 2): "the same",
     ("docs/gcp.md: Permissions", 2): "lines of gcloud; tests/unit/clouds/gcp creates the role",
     ("docs/gcp.md: Set-up", 2): "a line of gcloud",
     ("docs/gcp.md: Set-up", 3): "numbers of a project; tests/unit/clouds/gcp has the words",
@@ -129,6 +131,45 @@ def _python_script(reader: Reader) -> None:
     reader.file("train.py", "print('trained')\n")
 
 
+def _gang(reader: Reader) -> None:
+    reader.file("allreduce.py", (ROOT / "examples" / "allreduce.py").read_text())
+    _marks(reader)
+
+
+def _marks(reader: Reader) -> None:
+    """What marks steps in a gang, for blocks that are run without one."""
+    mark = reader.file("mark", "#!/bin/sh\n")
+    mark.chmod(0o755)
+    reader.environment["SOJOURN_MARK"] = str(mark)
+
+
+def _pytorch(reader: Reader) -> None:
+    _checkpoints(reader)
+    _python_script(reader)
+    _marks(reader)
+    program = reader.file("bin/torchrun", '#!/bin/sh\nshift 10\nexec python3 "$1"\n')
+    program.chmod(0o755)
+    reader.environment["PATH"] = f"{program.parent}:{reader.environment['PATH']}"
+
+
+def _jax(reader: Reader) -> None:
+    """A stand-in, which takes what the real one takes."""
+    lines = (
+        "class distributed:",
+        "    @staticmethod",
+        "    def initialize(coordinator_address, num_processes, process_id):",
+        "        assert (coordinator_address, num_processes, process_id) == ('a:1', 2, 0)",
+    )
+    reader.file("jax.py", "".join(f"{line}\n" for line in lines))
+    reader.environment["PYTHONPATH"] += os.pathsep + str(reader.cwd)
+    for name, value in (
+        ("COORDINATOR_ADDRESS", "a:1"),
+        ("NUM_PROCESSES", "2"),
+        ("PROCESS_ID", "0"),
+    ):
+        reader.environment[f"JAX_{name}"] = value
+
+
 def _small_folder(reader: Reader) -> None:
     """What the example of a dry run has: a script, some data, and a venv that is ignored."""
     for name in ("data.csv", "epochs.sh", "train.sh"):
@@ -219,6 +260,9 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/aws.md: Set-up": Reader.in_a_clone,
     "docs/azure.md: A first run": _clone_with_files,
     "docs/azure.md: Set-up": Reader.in_a_clone,
+    "docs/distributed.md: JAX": _jax,
+    "docs/distributed.md: PyTorch": _pytorch,
+    "docs/distributed.md: When a machine is lost": _gang,
     "docs/gcp.md: A first run": _clone_with_files,
     "docs/gcp.md: Set-up": Reader.in_a_clone,
     "docs/guide.md: A script that resumes": _resumes,

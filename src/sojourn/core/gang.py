@@ -25,7 +25,7 @@ __all__ = [
 
 DEFAULT_GANG_TIMEOUT = 30 * 60
 IMPLEMENTATIONS = ("openmpi", "intel", "mpich")
-FILES_AT_MOST = 1 << 20  # bytes, of all files together: what a ConfigMap of Kubernetes can hold
+FILES_AT_MOST = 1 << 20  # bytes, of all files together: what every cloud can take
 _SLOTS_AT_MOST = 10_000
 
 
