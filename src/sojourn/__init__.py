@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         list_tasks,
         load,
         load_all,
+        mpi,
         plan,
         run,
     )
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         RemoteProcess,
         Terminal,
     )
+    from sojourn.core.operators import Operator
     from sojourn.core.report import Outcome, Report
     from sojourn.core.status import RankStatus, State, Status
     from sojourn.core.task import Storage, Task
@@ -86,6 +88,7 @@ __all__ = [
     "MissingDependency",
     "NotFound",
     "Note",
+    "Operator",
     "Outcome",
     "Part",
     "Plan",
@@ -118,6 +121,7 @@ __all__ = [
     "list_tasks",
     "load",
     "load_all",
+    "mpi",
     "plan",
     "run",
 ]
@@ -157,6 +161,7 @@ _HOMES = {
         "RemoteProcess",
         "Terminal",
     ),
+    "sojourn.core.operators": ("Operator",),
     "sojourn.core.report": ("Outcome", "Report"),
     "sojourn.core.status": ("RankStatus", "State", "Status"),
     "sojourn.core.task": ("Storage", "Task"),
