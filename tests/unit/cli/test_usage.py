@@ -15,7 +15,7 @@ from sojourn.cli import cli
 from tests.unit.cli.shell import COMMAND, Shell
 
 COMMANDS = cli.list_commands(None)  # type: ignore[arg-type]
-GROUPS = ["image", "machine", "runner", "terraform"]
+GROUPS = ["image", "machine", "mpi", "runner", "terraform"]
 NO_ROWS = ("completion", "exec", "ssh")  # what they print is not ours
 WITH_JSON = [name for name in COMMANDS if name not in (*NO_ROWS, *GROUPS)]
 
