@@ -34,6 +34,7 @@ ABOUT = About(
     options=(
         ("agent_image", "image of the agent's container, with Python 3.10 or later"),
         ("pod", "YAML with `metadata` and `spec`, merged into pods as `kubectl patch` does"),
+        ("queue", "queue of Volcano, which starts all machines of a gang together"),
         ("storage_class", "storage class of the task's claim (default: the cluster's)"),
     ),
     mpi_operator=True,
