@@ -71,6 +71,7 @@ def build() -> None:
 def _write_mpi(target: Path) -> None:
     command = [
         *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(_PACKAGES)}"),
+        "--skip=cleanup/run",  # where sshd wants a folder
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
         *(f"--customize-hook={_HOOK}", _RELEASE, str(target)),
     ]

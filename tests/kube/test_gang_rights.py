@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 import sojourn
+from sojourn.clouds.k8s.api import Api
 from sojourn.core.errors import AuthError
+from sojourn.core.gang import Mpi
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab
+from tests.kube import mpi_images
 from tests.kube.accounts import Account, allowed, single, without
 from tests.kube.fixtures import KubeCluster
 from tests.support.waiting import until
@@ -34,10 +37,8 @@ def account(
 
 
 def _whole_life(lab: Lab, **fields: Any) -> None:
-    handle = lab.create("sleep 300", **fields)
-    handle.stop()
-    handle.start()
-    handle.delete(force=True, fetch=False)
+    """As short as it can be."""
+    lab.create("sleep 300", **fields).delete(force=True, fetch=False)
 
 
 def _needless(lab: Lab, account: Account, resources: tuple[str, ...], **fields: Any) -> list[str]:
@@ -67,6 +68,16 @@ def _needless(lab: Lab, account: Account, resources: tuple[str, ...], **fields: 
 
 def test_the_role_for_gangs_is_enough_and_needed(lab: Lab, account: Account) -> None:
     assert _needless(lab, account, _OF_ALL_GANGS, **_GANG) == []
+
+
+@pytest.mark.full
+def test_the_role_for_mpi_is_enough_and_needed(
+    lab: Lab, account: Account, mpi_operator: Api
+) -> None:
+    resources = tuple(resource for _, resource, _ in single(account.rules(_ROLE)))
+    others = tuple(each for each in resources if each != "services")
+    given: dict[str, Any] = {"mpi": Mpi(), "parallelism": 2, "image": mpi_images.MPI}
+    assert _needless(lab, account, others, **given) == []
 
 
 def test_others_do_not_need_it(lab: Lab, account: Account) -> None:

@@ -13,6 +13,7 @@ from sojourn.clouds.k8s import names
 from sojourn.core.gang import Mpi
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab, log_of
+from tests.contract.clouds.test_mpi import HPL
 from tests.kube import mpi_images
 from tests.support.waiting import until
 
@@ -157,3 +158,38 @@ def test_an_image_without_ssh_says_so(lab: Lab) -> None:
     assert handle.wait().status is sojourn.State.FAILED
     assert any("the image has no ssh" in line for line in log_of(handle))
     handle.delete()
+
+
+_APART = """
+spec:
+  topologySpreadConstraints:
+    - topologyKey: kubernetes.io/hostname
+      maxSkew: 1
+      whenUnsatisfiable: DoNotSchedule
+      labelSelector: {matchLabels: {sojourn/role: machine}}
+"""
+
+
+@pytest.mark.full
+def test_a_real_benchmark_with_one_input_and_another(lab: Lab, kit: KubernetesKit) -> None:
+    """HPL, among others, on 2 nodes: 3 machines with 2 processes each, in a grid of 2 x 3."""
+    for size in (240, 120):
+        (lab.workdir / "hpccinf.txt").write_text(HPL.replace("240 Ns", f"{size} Ns"))
+        handle = _create(
+            lab,
+            "mpirun hpcc && cat hpccoutf.txt",
+            options={"pod": _APART},
+            environment={"OMPI_MCA_mpi_yield_when_idle": "1"},
+        )
+        until(lambda: len(_machines(kit)) == _RANKS, 60)
+        pods = kit.api.list("Pod", f"{names.ROLE}={names.MACHINES}")
+        assert len({pod["spec"]["nodeName"] for pod in pods}) == 2
+        ended = handle.wait()
+        log = "\n".join(log_of(handle))
+        assert ended.status is sojourn.State.SUCCEEDED, log
+        assert "PASSED" in log
+        assert "FAILED" not in log
+        assert f"HPL_N={size}" in log
+        assert f"CommWorldProcs={_RANKS * _SLOTS}" in log
+        handle.delete()
+        assert kit._objects() == []

@@ -17,6 +17,24 @@ _QUIET = {
 }
 
 
+def install(usr: Path) -> dict[str, str] | None:
+    """Add it to the /usr of machines, which is a layer over this computer's; None: there is none.
+
+    Gives the variables with which a script finds it there.
+    """
+    if not (FETCHED / "bin" / "mpirun.openmpi").exists():
+        return dict(_QUIET) if shutil.which("mpirun.openmpi") else None
+    shutil.copytree(FETCHED, usr, symlinks=True, dirs_exist_ok=True)
+    libraries = [f"/usr/{folder.relative_to(FETCHED)}" for folder in _alternatives()]
+    return {**_QUIET, "LD_LIBRARY_PATH": ":".join(libraries)}
+
+
+def _alternatives() -> list[Path]:
+    """Folders of libraries that Debian's alternatives would link to."""
+    found = [FETCHED.glob(f"lib/*/{name}/lib{name}.so.3") for name in ("blas", "lapack")]
+    return sorted(path.parent for paths in found for path in paths)
+
+
 def environment() -> dict[str, str] | None:
     """The variables with which a script finds `mpirun.openmpi`; None: there is none."""
     if shutil.which("mpirun.openmpi"):
@@ -24,11 +42,7 @@ def environment() -> dict[str, str] | None:
     if not (FETCHED / "bin" / "mpirun.openmpi").exists():
         return None
     libraries = [path.parent for path in FETCHED.glob("lib/*/libopen-rte.so.*")]
-    libraries += [
-        path.parent
-        for name in ("blas", "lapack")
-        for path in FETCHED.glob(f"lib/*/{name}/lib{name}.so.3")
-    ]
+    libraries += _alternatives()
     return {
         **_QUIET,
         "LD_LIBRARY_PATH": ":".join(sorted({str(path) for path in libraries})),

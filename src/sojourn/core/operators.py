@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from sojourn.core.context import Context
 
-__all__ = ["NAMESPACE", "MpiOperator", "Operator"]
+__all__ = ["IMAGE", "NAMESPACE", "MpiOperator", "Operator"]
 
 NAMESPACE = "mpi-operator"
 """Where it is installed unless somebody says otherwise."""
+
+IMAGE = "mpioperator/mpi-operator:0.8.2"
+"""The release that this version of Sojourn installs."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,12 @@ class MpiOperator(Protocol):
     def install(self, ctx: Context, namespace: str = "", image: str = "") -> Operator:
         """Install it, or change ours to this image, and wait until it is ready.
 
-        Empty: as it is, or else the default. One that others installed is left as it is.
+        Without an image, ours becomes the release of today, but a copy of an image stays. One
+        that others installed is left as it is.
         """
 
     def uninstall(self, ctx: Context, *, force: bool = False) -> bool:
         """Remove all that `install` made; whether there was anything.
 
-        Refused while there are jobs, unless forced: they end with it.
+        Refused while there are jobs, unless forced: they are deleted with it.
         """

@@ -184,6 +184,8 @@ class _Follower:
         """Whether the machines of a task that has ended are, or take too long to go."""
         now = time.monotonic()
         self._ended = self._ended or now
+        if state is not State.STOPPED and self._data.load(ctx).warm:
+            return True  # they stay on purpose
         fleet = self._cloud.scaler(self._id).fleet(ctx)
         if now - self._ended <= _GO_WITHIN and fleet is not None and fleet.machines:
             return False

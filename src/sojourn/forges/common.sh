@@ -29,10 +29,10 @@ make_user() {
 		# That of busybox cannot do it.
 		switch="setpriv --reuid=$job_user --regid=$(id -g "$job_user") --init-groups"
 		$switch true 2>/dev/null || switch=
-		[ -z "$hide_identity" ] || hide_identity
 		# Who has Docker is root, and may read what the agent knows.
 		[ -z "$docker" ] || usermod --append --groups docker "$job_user" 2>/dev/null || :
 	fi
+	[ -z "$hide_identity" ] || hide_identity
 	[ ! -e "$state/certificates" ] || trust_certificates
 	jobs=$home/.sojourn-jobs  # jobs/now is written by what carries out a job: PID RUN ATTEMPT
 	as_user mkdir -p "$jobs"
@@ -47,9 +47,11 @@ add_user() {
 		mkdir -p "/home/$job_user" && chown "$number:$number" "/home/$job_user"
 }
 
-# What a machine may do in its cloud is not for its jobs; the agent sees to it.
+# What a machine may do in its cloud is not for its jobs; the agent sees to it. In a container of
+# another user than root, jobs are that user.
 hide_identity() {
-	id -u "$job_user" > "$state/.hide" && mv "$state/.hide" "$state/hide"
+	# shellcheck disable=SC2086 # none is none
+	id -u $job_user > "$state/.hide" && mv "$state/.hide" "$state/hide"
 	until [ -e "$state/hidden" ]; do sleep 0.2; done
 	[ ! -s "$state/hidden" ] || fail "could not hide the machine's identity from jobs: $(cat "$state/hidden")"
 }

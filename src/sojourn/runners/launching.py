@@ -109,6 +109,8 @@ def _opened(ctx: Context, settings: Settings) -> tuple[Target, Forge]:
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
     settings.check_for(target.driver)
     trust(settings.ca_file)
+    if target.is_in_clear:
+        ctx.warn(f"{target.repo} is not encrypted: anybody on the way can read the token.")
     target = target.settled(ctx)
     settings.check_for(target.driver)
     return target, target.open()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Target", "address_of", "find_place", "find_target", "find_token"]
 
 _TOKENS = ("CML_TOKEN", "REPO_TOKEN", "repo_token")
+_HERE = ("localhost", "127.0.0.1", "::1")
 _SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^/:]+):(?!//)(?P<path>.+)")
 
 
@@ -30,6 +31,12 @@ class Target:
     driver: str
     repo: str
     token: str = field(default="", repr=False)
+
+    @property
+    def is_in_clear(self) -> bool:
+        """Whether the token goes over a network without encryption."""
+        address = urllib.parse.urlsplit(self.repo)
+        return address.scheme == "http" and address.hostname not in _HERE
 
     def settled(self, ctx: Context) -> Target:
         """The same, with the driver of what really runs there."""

@@ -30,6 +30,7 @@ def test_another_run_has_new_files_and_the_same_machines(lab: Lab) -> None:
     (lab.workdir / "input").write_text("one")
     handle = warm(lab)
     assert handle.wait().status is State.SUCCEEDED
+    assert handle.machines(), "whoever waits for the end does not wait until they are gone"
     first = machines(handle)
     (lab.workdir / "input").write_text("two")
     again = warm(lab, f"{COPYING} again; exit $SOJOURN_RANK")

@@ -18,6 +18,7 @@ from tests.simcloud.machines import python
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.road import Road, write_config
 from tests.simcloud.machines.running import RunningMachine
+from tests.support import openmpi
 
 LAPTOP = "198.51.100.7"  # the laptop, as machines see it
 _WHEELS = Path(sys.prefix) / "wheels"  # `make` puts them there
@@ -95,7 +96,8 @@ class VmKit:
         return "PYTHONPATH=/opt/sojourn/lib python3", "/opt/sojourn/settings.json"
 
     def mpi(self) -> dict[str, str] | None:
-        return None
+        """Machines get it as a package of Debian's would be: below /usr."""
+        return openmpi.install(self.host.image / "usr")
 
     def _at(self, address: str) -> RunningMachine | None:
         """The machine that has this public address now."""

@@ -79,6 +79,7 @@ def test_a_forge_behind_a_proxy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
     through = {"http_proxy": bench.forge.url}
     given = {"idle_timeout": 2, "token_on_machine": True, "environment": through}
     bench.launch(repo=address, **given)
+    assert any("anybody on the way can read the token" in text for text in bench.told)
     assert "done" in bench.finished(bench.job()).log
     bench.ended(bench.launched[0])
     assert bench.forge.work.runners == {}

@@ -14,7 +14,7 @@ from tests.simcloud.aws.market import LaunchRefusedError
 from tests.simcloud.aws.wire import AWSError
 from tests.simcloud.common.wire import Answer, Request
 
-OPERATIONS = ("CreatePlacementGroup", "DeletePlacementGroup", "DescribePlacementGroups")
+OPERATIONS = ("CreatePlacementGroup", "DeletePlacementGroup")
 _UNKNOWN = "The Placement Group '{}' is unknown."
 
 
@@ -28,12 +28,8 @@ def answer(call: Call, request: Request) -> Answer:
     """One of the operations above."""
     backend = backends.ec2(call.region)
     given = codec.parameters("ec2", call.operation, request)
-    done = {
-        "CreatePlacementGroup": _create,
-        "DeletePlacementGroup": _delete,
-        "DescribePlacementGroups": _describe,
-    }[call.operation](backend, given)
-    return codec.result("ec2", call.operation, done)
+    act = _create if call.operation == "CreatePlacementGroup" else _delete
+    return codec.result("ec2", call.operation, act(backend, given))
 
 
 def _create(backend: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,15 +59,6 @@ def _delete(backend: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         raise AWSError("InvalidPlacementGroup.InUse", text)
     del groups[name]
     return {}
-
-
-def _describe(backend: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    found = list(groups_of(backend).values())
-    for each in given.get("Filters", ()):
-        if each["Name"] != "group-name":
-            raise NotImplementedError(f"the filter {each['Name']} is not known here")
-        found = [group for group in found if group["GroupName"] in each["Values"]]
-    return {"PlacementGroups": found}
 
 
 def _inside(backend: Any, name: str) -> list[Any]:

@@ -44,7 +44,7 @@ _EC2_RESOURCES = {
     "AuthorizeSecurityGroupEgress": ("security-group", "GroupId"),
     "AuthorizeSecurityGroupIngress": ("security-group", "GroupId"),
     "CreateLaunchTemplate": ("launch-template", ""),
-    "CreatePlacementGroup": ("placement-group", ""),
+    "CreatePlacementGroup": ("placement-group", "GroupName"),
     "CreateSecurityGroup": ("security-group", ""),
     "DeleteKeyPair": ("key-pair", "KeyName"),
     "DeleteSnapshot": ("snapshot", "SnapshotId"),

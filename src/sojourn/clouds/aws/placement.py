@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.vm.waiting import PATIENCE, pause
-from sojourn.core.errors import AuthError, Conflict, NotFound
+from sojourn.core.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from sojourn.clouds.aws.deployment import Deployment
@@ -39,15 +41,11 @@ def subnets_of(deployment: Deployment) -> tuple[str, ...]:
 class PlacementGroup(AwsResource):
     """Has AWS put the machines of a gang near each other."""
 
+    stage = 2
     kind = "placement group"
 
     def _find(self) -> bool:
-        """Whoever may not look has no gangs, and made none."""
-        named = [{"Name": "group-name", "Values": [self._name]}]
-        try:
-            return bool(self._call("describe_placement_groups", Filters=named)["PlacementGroups"])
-        except AuthError:
-            return False
+        return False  # never the last thing that is left: the security group outlives it
 
     def create(self, ctx: Context) -> None:
         if not is_placed(self._deployment):
@@ -61,14 +59,15 @@ class PlacementGroup(AwsResource):
             )
 
     def delete(self, ctx: Context) -> None:
+        """Who has no gangs need not be allowed to: the security group knows whether it was one."""
         patience = ctx.within(PATIENCE * 5)
-        while self._find():
-            try:
-                self._call("delete_placement_group", GroupName=self._name)
-            except NotFound:
-                return
-            except Conflict as error:  # the last machine has not gone yet
-                pause(patience, 2, error)
+        with suppress(NotFound):
+            while SecurityGroup(self._deployment).connects():
+                try:
+                    self._call("delete_placement_group", GroupName=self._name)
+                    return
+                except Conflict as error:  # the last machine has not gone yet
+                    pause(patience, 2, error)
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         return self._deployment.call(self.title, "ec2", operation, **arguments)

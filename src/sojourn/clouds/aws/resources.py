@@ -127,14 +127,25 @@ class SecurityGroup(AwsResource):
     def find(self) -> bool:
         return bool(self._groups())
 
+    def connects(self) -> bool:
+        """Whether it lets in what comes from its own machines, as that of a gang does."""
+        return any(
+            pair.get("GroupId") == group["GroupId"]
+            for group in self._described()
+            for rule in group.get("IpPermissions", ())
+            for pair in rule.get("UserIdGroupPairs", ())
+        )
+
     def _groups(self) -> list[str]:
-        """The ids of ours; others may have one of the same name, in this network or another."""
+        return [str(group["GroupId"]) for group in self._described()]
+
+    def _described(self) -> list[Any]:
+        """All that are ours; others may have one of the same name, in this network or another."""
         ours = [
             {"Name": "group-name", "Values": [self._name]},
             {"Name": f"tag:{tags.ID}", "Values": [self._name]},
         ]
-        found = self._call("describe_security_groups", Filters=ours)["SecurityGroups"]
-        return [str(group["GroupId"]) for group in found]
+        return list(self._call("describe_security_groups", Filters=ours)["SecurityGroups"])
 
     def group(self) -> str:
         """Its id. Absent: raises NotFound."""

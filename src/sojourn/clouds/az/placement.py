@@ -73,5 +73,8 @@ class PlacementGroup(AzureResource):
     kind = "proximity placement group"
     type = "Microsoft.Compute/proximityPlacementGroups"
 
+    def _find(self) -> bool:
+        return False  # never the last thing that is left
+
     def create(self, ctx: Context) -> None:
         self._call("PUT", self.path, self._placed({"proximityPlacementGroupType": "Standard"}))

@@ -60,12 +60,15 @@ _KINDS = {
     "Deployment": _Place("/apis/apps/v1", "deployments"),
     "Event": _Place("/api/v1", "events"),
     "Job": _Place("/apis/batch/v1", "jobs"),
+    "Lease": _Place("/apis/coordination.k8s.io/v1", "leases"),
+    "LocalQueue": _Place("/apis/kueue.x-k8s.io/v1beta1", "localqueues"),
     "MPIJob": _Place("/apis/kubeflow.org/v2beta1", "mpijobs"),
     "Namespace": _Place("/api/v1", "namespaces", namespaced=False),
     "NetworkPolicy": _Place("/apis/networking.k8s.io/v1", "networkpolicies"),
     "Node": _Place("/api/v1", "nodes", namespaced=False),
     "PersistentVolumeClaim": _Place("/api/v1", "persistentvolumeclaims"),
     "Pod": _Place("/api/v1", "pods"),
+    "PodGroup": _Place("/apis/scheduling.volcano.sh/v1beta1", "podgroups"),
     "Role": _Place("/apis/rbac.authorization.k8s.io/v1", "roles"),
     "RoleBinding": _Place("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "Secret": _Place("/api/v1", "secrets"),
@@ -208,9 +211,20 @@ class Api:
             return False
         return any(each.get("name") == place.plural for each in found.get("resources") or [])
 
-    def delete(self, kind: str, name: str, *, grace: int | None = None, uid: str = "") -> None:
-        """Remove an object and all that it owns. Absent: nothing to do."""
-        body: Object = {"propagationPolicy": "Background"}
+    def delete(
+        self,
+        kind: str,
+        name: str,
+        *,
+        grace: int | None = None,
+        uid: str = "",
+        owned_first: bool = False,
+    ) -> None:
+        """Remove an object and all that it owns. Absent: nothing to do.
+
+        `owned_first`: it stays until all that it owns is gone.
+        """
+        body: Object = {"propagationPolicy": "Foreground" if owned_first else "Background"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
         if uid:

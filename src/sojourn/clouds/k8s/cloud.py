@@ -77,6 +77,8 @@ class KubernetesCloud:
         self._check_version()
         if task.mpi:
             self._check_operator()
+        if "queue" in task.options:
+            self._check_queue(task.options["queue"])
         objects = self._objects(_TRIAL, task)
         self._known.pop(_TRIAL)
         if place.claim and task.storage.container:
@@ -109,6 +111,11 @@ class KubernetesCloud:
                 "the cluster has no mpi-operator, which makes the machines of MPI programs: run "
                 "`sojourn mpi install`, or ask whoever runs the cluster to",
             )
+
+    def _check_queue(self, queue: str) -> None:
+        from sojourn.clouds.k8s.queues import check_queue
+
+        check_queue(self._api, queue)
 
     def _check_claim(self, place: Place, task: Task) -> None:
         if self._api.find("PersistentVolumeClaim", place.claim) is None:
@@ -169,6 +176,7 @@ class KubernetesCloud:
     def _of_gang(self, objects: TaskObjects) -> list[Resource]:
         from sojourn.clouds.k8s.account import AgentAccount
         from sojourn.clouds.k8s.gangs import GangPolicy, GangService
+        from sojourn.clouds.k8s.queues import QueueGroup
 
         try:
             task = objects.task
@@ -177,7 +185,9 @@ class KubernetesCloud:
         if not task.gang:
             return []
         # The service of an MPI program is mpi-operator's.
-        return [GangPolicy(objects), (AgentAccount if task.mpi else GangService)(objects)]
+        made: list[Resource] = [GangPolicy(objects)]
+        made += [AgentAccount(objects) if task.mpi else GangService(objects)]
+        return [*made, QueueGroup(objects)] if "queue" in task.options else made
 
     def _has_files(self, objects: TaskObjects) -> bool:
         try:

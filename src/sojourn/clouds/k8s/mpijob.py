@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.jobs import condition, deadline
 from sojourn.clouds.k8s.on_machine import places
+from sojourn.clouds.k8s.options import options_of
 from sojourn.clouds.k8s.pod import machine_template
 
 if TYPE_CHECKING:
@@ -44,10 +45,13 @@ def mpijob(
         for role, (rank, count) in roles.items()
         if count
     }
+    metadata = names.metadata(id, str(id), task)
+    if queue := options_of(task).queue:  # for an operator that makes groups itself
+        metadata.setdefault("annotations", {})[names.QUEUE] = queue
     return {
         "apiVersion": _VERSION,
         "kind": KIND,
-        "metadata": names.metadata(id, str(id), task),
+        "metadata": metadata,
         "spec": {
             # The agents wait for each other, so that nobody has to wait for anybody's pod.
             "launcherCreationPolicy": "AtStartup",

@@ -16,12 +16,14 @@ __all__ = [
     "INDEX",
     "MACHINES",
     "OURS",
+    "QUEUE",
     "RANK",
     "RANKS",
     "ROLE",
     "SCRIPT",
     "STORE",
     "files",
+    "group",
     "job_name",
     "machines",
     "metadata",
@@ -36,6 +38,7 @@ RANK = "sojourn/rank"
 RANKS = "sojourn/ranks"  # how many there are, if no Job of each tells
 INDEX = "training.kubeflow.org/replica-index"  # mpi-operator's
 ROLE = "sojourn/role"
+QUEUE = "scheduling.volcano.sh/queue-name"  # Volcano's
 MACHINES, STORE = "machine", "store"  # roles of pods
 SCRIPT, AGENT = "script", "agent"  # containers
 _TAGS = "sojourn/tags"
@@ -62,6 +65,11 @@ def machines(id: TaskId) -> dict[str, str]:
 def job_name(id: TaskId, rank: int) -> str:
     """Of a rank's Job."""
     return f"{id}-{rank}"
+
+
+def group(id: TaskId) -> str:
+    """Of the pods that a scheduler starts together; mpi-operator may have one named as the task."""
+    return f"{id}-gang"
 
 
 def program(id: TaskId, number: int) -> str:

@@ -9,7 +9,7 @@ from sojourn.clouds.k8s.names import OURS
 from sojourn.clouds.k8s.operator_manifest import (
     CRD,
     DEPLOYMENT,
-    IMAGE,
+    NAME,
     WHERE,
     cluster_objects,
     crd,
@@ -18,7 +18,7 @@ from sojourn.clouds.k8s.operator_manifest import (
 )
 from sojourn.clouds.k8s.rights import missing, who
 from sojourn.core.errors import AuthError, Conflict, SojournError, Transient
-from sojourn.core.operators import NAMESPACE, Operator
+from sojourn.core.operators import IMAGE, NAMESPACE, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,18 +33,19 @@ _RBAC = "rbac.authorization.k8s.io"
 INSTALLING = (
     ("create get patch delete", "apiextensions.k8s.io", "customresourcedefinitions"),
     ("create get patch delete", "", "namespaces"),
-    ("create patch delete", _RBAC, "clusterroles"),
-    ("create patch delete", _RBAC, "clusterrolebindings"),
-    ("create patch delete", "", "serviceaccounts"),
+    ("create get patch delete", _RBAC, "clusterroles"),
+    ("create get patch delete", _RBAC, "clusterrolebindings"),
+    ("create get patch delete", "", "serviceaccounts"),
     ("create get list patch delete", "apps", "deployments"),
+    ("delete", "coordination.k8s.io", "leases"),
+    ("delete", "kubeflow.org", "mpijobs"),
 )
 _PAUSE = 0.2
 _READY_WITHIN = 180.0  # seconds: an image has to be pulled
 _GONE_WITHIN = 180.0
 _SHOWN = 10  # jobs in a message
 _SIGN = "mpi-operator"  # in the name of its image, whoever installed it
-# Of every namespace, or of the operator
-_NOBODYS = ("kube-root-ca.crt",)
+_NOBODYS = ("kube-root-ca.crt",)  # every namespace has it
 
 
 class KubernetesMpiOperator:
@@ -60,7 +61,7 @@ class KubernetesMpiOperator:
         found = self._deployment(namespace if ours else "")
         if found is None:
             return Operator(namespace=namespace, ours=ours)
-        image = str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+        image = _image(found)
         return Operator(
             namespace=str(found["metadata"]["namespace"]),
             image=image,
@@ -70,9 +71,14 @@ class KubernetesMpiOperator:
         )
 
     def install(self, ctx: Context, namespace: str = "", image: str = "") -> Operator:
-        kind = self._kind()
+        try:
+            kind = self._kind()
+        except AuthError:
+            kind = None
+            if self._api.serves("MPIJob"):
+                return self._left_alone(ctx, [])
         if kind is not None and not _is_ours(kind):
-            return self._left_alone(ctx, kind)
+            return self._left_alone(ctx, kind["spec"]["versions"])
         before = kind["metadata"].get("annotations", {}).get(WHERE, "") if kind else ""
         namespace = namespace or before or NAMESPACE
         if before and before != namespace:
@@ -82,7 +88,7 @@ class KubernetesMpiOperator:
             )
         inside = self._api.inside(namespace)
         self._check_rights(inside)
-        image = image or self._image(inside) or IMAGE
+        image = image or self._copy(inside) or IMAGE
         with ctx.step(f"Installing mpi-operator in namespace {namespace}"):
             self._apply(ctx, inside, namespace, image)
         with ctx.step("Waiting for mpi-operator"):
@@ -92,7 +98,7 @@ class KubernetesMpiOperator:
     def uninstall(self, ctx: Context, *, force: bool = False) -> bool:
         kind = self._kind()
         if kind is None:
-            return False
+            return self._remove_rest(ctx)
         if not _is_ours(kind):
             found = self.look(ctx) or Operator()
             raise Conflict(
@@ -130,17 +136,18 @@ class KubernetesMpiOperator:
                     return item
         return None
 
-    def _image(self, inside: Api) -> str:
-        """Of ours as it is."""
+    def _copy(self, inside: Api) -> str:
+        """The image of ours, if somebody chose it."""
         found = inside.find("Deployment", DEPLOYMENT)
-        return found["spec"]["template"]["spec"]["containers"][0]["image"] if found else ""
+        image = _image(found) if found else ""
+        return "" if image.startswith(IMAGE.partition(":")[0]) else image
 
-    def _left_alone(self, ctx: Context, kind: Object) -> Operator:
+    def _left_alone(self, ctx: Context, versions: list[Object]) -> Operator:
         found = self.look(ctx)
         if found is None:
-            versions = ", ".join(each["name"] for each in kind["spec"]["versions"])
+            names = ", ".join(each["name"] for each in versions)
             raise Conflict(
-                f"The cluster has MPIJobs of another API version: {versions}",
+                f"The cluster has MPIJobs of another API version: {names}",
                 hint="It has an old mpi-operator or Kubeflow's training operator. Tasks need "
                 "v2beta1: ask its administrator to upgrade, or use another cluster.",
             )
@@ -190,12 +197,7 @@ class KubernetesMpiOperator:
             ) from error
 
     def _check_unused(self) -> None:
-        if not self._api.serves("MPIJob"):
-            return
-        jobs = sorted(
-            f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-            for item in self._api.inside("").list("MPIJob")
-        )
+        jobs = sorted(f"{namespace}/{name}" for namespace, name in self._jobs())
         if jobs:
             rest = f" and {len(jobs) - _SHOWN} more" if len(jobs) > _SHOWN else ""
             raise Conflict(
@@ -204,17 +206,43 @@ class KubernetesMpiOperator:
                 "delete them with it.",
             )
 
+    def _jobs(self) -> list[tuple[str, str]]:
+        """Namespace and name of each, in the whole cluster."""
+        if not self._api.serves("MPIJob"):
+            return []
+        found = [item["metadata"] for item in self._api.inside("").list("MPIJob")]
+        return [(each["namespace"], each["name"]) for each in found]
+
+    def _remove_jobs(self, ctx: Context) -> None:
+        """Before their kind: nobody would clean up after jobs of a kind that is gone."""
+        for namespace, name in self._jobs():
+            ctx.check()
+            self._api.inside(namespace).delete("MPIJob", name, owned_first=True)
+        _until(ctx, lambda: not self._jobs())
+
+    def _remove_rest(self, ctx: Context) -> bool:
+        """What is left if somebody else deleted the kind; the binding tells where it is."""
+        binding = self._api.find("ClusterRoleBinding", NAME)
+        if binding is None or not _is_ours(binding):
+            return False
+        self._remove(ctx.within(_GONE_WITHIN), binding["subjects"][0]["namespace"])
+        return True
+
     def _remove(self, ctx: Context, namespace: str) -> None:
-        """The kind last: it tells where the rest is. With it, its jobs go."""
+        """The kind last: it tells where the rest is."""
         inside = self._api.inside(namespace)
-        own = [(inside, each) for each in inner_objects("", namespace)]
+        own = [(inside, each) for each in reversed(inner_objects("", namespace))]
         own += [(self._api, each) for each in cluster_objects(namespace)]
-        for api, body in reversed(own):
+        for api, body in own:
             ctx.check()
             name = body["metadata"]["name"]
             found = api.find(body["kind"], name)
             if found is not None and _is_ours(found):
                 api.delete(body["kind"], name)
+        # A program that runs would make its lease again.
+        _until(ctx, lambda: not inside.list("Pod", f"app.kubernetes.io/name={DEPLOYMENT}"))
+        inside.delete("Lease", DEPLOYMENT)
+        self._remove_jobs(ctx)
         self._remove_namespace(ctx, inside, namespace)
         self._api.delete("CustomResourceDefinition", CRD)
         _until(ctx, lambda: self._kind() is None)
@@ -224,7 +252,6 @@ class KubernetesMpiOperator:
         found = self._api.find("Namespace", name)
         if found is None or not _is_ours(found):
             return
-        _until(ctx, lambda: not inside.list("Pod", f"app.kubernetes.io/name={DEPLOYMENT}"))
         used = [
             f"{kind} {item['metadata']['name']}"
             for kind in ("Pod", "ConfigMap", "Secret")
@@ -254,6 +281,10 @@ def _is_ready(deployment: Object) -> bool:
     current = status.get("observedGeneration") == deployment["metadata"].get("generation")
     new, old = status.get("updatedReplicas") or 0, status.get("replicas") or 0
     return bool(current and status.get("availableReplicas") and new == old)
+
+
+def _image(deployment: Object) -> str:
+    return str(deployment["spec"]["template"]["spec"]["containers"][0].get("image", ""))
 
 
 def _version(image: str) -> str:

@@ -14,7 +14,6 @@ from sojourn.clouds.k8s.names import OURS
 __all__ = [
     "CRD",
     "DEPLOYMENT",
-    "IMAGE",
     "NAME",
     "RULES",
     "WHERE",
@@ -24,8 +23,6 @@ __all__ = [
     "namespace_object",
 ]
 
-VERSION = "0.8.2"
-IMAGE = f"mpioperator/mpi-operator:{VERSION}"
 CRD = "mpijobs.kubeflow.org"
 GROUP, API = "kubeflow.org", "v2beta1"
 NAME = "sojourn-mpi-operator"  # of what is of the whole cluster: others may have the plain name

@@ -49,6 +49,7 @@ class Options:
     pod: dict[str, Any]  # a patch of the pod template
     mounts: tuple[Mount, ...]
     disk: int  # GB of the claim
+    queue: str = ""  # of Volcano; empty: none
 
 
 def image_of(task: Task) -> str:
@@ -76,6 +77,7 @@ def options_of(task: Task) -> Options:
         storage_class=task.options.get("storage_class") or os.environ.get(STORAGE_CLASS, ""),
         pod=_patch(task.options.get("pod", "")),
         mounts=_mounts(task),
+        queue=task.options.get("queue", ""),
         disk=task.disk_size if task.disk_size > 0 else _DEFAULT_DISK,
     )
 

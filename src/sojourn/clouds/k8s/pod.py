@@ -137,12 +137,21 @@ def machine_template(
         spec["affinity"] |= nearby(names.machines(id))
     if task.mpi:
         add_account(spec, id, task)
+    if options.queue:
+        spec["schedulerName"] = "volcano"
+        metadata["annotations"] |= _queued(id, task, options.queue)
     if restricted:
         spec["containers"] = [_restricted(item) for item in spec["containers"]]
     ours = {"metadata": metadata, "spec": spec}
     template = dict(merged(ours, options.pod))
     refuse_broken(template, ours)
     return template
+
+
+def _queued(id: TaskId, task: Task, queue: str) -> dict[str, str]:
+    """How Volcano knows where a pod waits, and that a gang waits for room for all of it."""
+    group = {"scheduling.k8s.io/group-name": names.group(id)} if task.gang else {}
+    return {names.QUEUE: queue, **group}
 
 
 def store_template(

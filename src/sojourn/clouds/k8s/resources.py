@@ -41,10 +41,14 @@ class Made:
 
     @property
     def title(self) -> str:
-        return f"{self.kind} {self._objects.name}"
+        return f"{self.kind} {self._name}"
+
+    @property
+    def _name(self) -> str:
+        return self._objects.name
 
     def read(self, ctx: Context) -> bool:
-        return self._api.find(self.kind, self._objects.name) is not None
+        return self._api.find(self.kind, self._name) is not None
 
     def _create(self, body: dict[str, Any]) -> None:
         """If it is there already, it is ours: names are the task's."""
@@ -52,11 +56,11 @@ class Made:
             self._api.create(self.kind, body)
 
     def _metadata(self) -> dict[str, Any]:
-        return names.metadata(self._objects.id, self._objects.name, self._objects.task)
+        return names.metadata(self._objects.id, self._name, self._objects.task)
 
     def delete(self, ctx: Context) -> None:
-        self._api.delete(self.kind, self._objects.name)
-        gone(ctx, lambda: self._api.find(self.kind, self._objects.name) is None, self.title)
+        self._api.delete(self.kind, self._name)
+        gone(ctx, lambda: self._api.find(self.kind, self._name) is None, self.title)
 
 
 class TaskSecret(Made):

@@ -89,3 +89,56 @@ def test_tags_that_the_subscription_demands(
     handle = sojourn.create(_task())
     assert user.get(f"resourceGroups/{handle.id}")["tags"]["cost-center"] == "42"
     handle.delete(fetch=False)
+
+
+def _scale_set(user: User, handle: sojourn.Handle) -> Any:
+    return _found(user, handle, "Microsoft.Compute/virtualMachineScaleSets")["properties"]
+
+
+def test_a_gang_is_in_one_place_and_needs_no_rules_in_its_own_network(
+    laptop: SimAzure, user: User
+) -> None:
+    handle = sojourn.create(Task("#!/bin/sh\n", cloud="az", gang=True, parallelism=2))
+    found = _scale_set(user, handle)
+    assert found["singlePlacementGroup"] is True
+    near = found["proximityPlacementGroup"]["id"]
+    assert near.endswith(f"/proximityPlacementGroups/{handle.id}")
+    assert [rule["destinationPortRange"] for rule in _rules(user, handle)] == ["22"]
+    handle.delete(fetch=False)
+    assert laptop.inventory() == []
+
+
+def test_other_tasks_may_be_anywhere(laptop: SimAzure, user: User) -> None:
+    handle = sojourn.create(Task("#!/bin/sh\n", cloud="az", parallelism=2))
+    found = _scale_set(user, handle)
+    assert found["singlePlacementGroup"] is False
+    assert "proximityPlacementGroup" not in found
+    handle.delete(fetch=False)
+
+
+def test_a_gang_in_a_network_with_others_is_open_to_its_own_alone(
+    laptop: SimAzure, user: User
+) -> None:
+    subnet = user.make_network(user.make_group("mine"))
+    options = {"network": subnet}
+    task = Task("#!/bin/sh\n", cloud="az", region="us-east", gang=True, options=options)
+    handle = sojourn.create(task)
+    [address] = _card(user, handle)["ipConfigurations"]
+    [members] = address["properties"]["applicationSecurityGroups"]
+    assert members["id"].endswith(f"/applicationSecurityGroups/{handle.id}")
+    ssh, among, others = sorted(_rules(user, handle), key=lambda rule: int(rule["priority"]))
+    assert ssh["destinationPortRange"] == "22"
+    assert (among["access"], others["access"]) == ("Allow", "Deny")
+    for side in ("source", "destination"):
+        [group] = among[f"{side}ApplicationSecurityGroups"]
+        assert group["id"] == members["id"]
+        assert others[f"{side}AddressPrefix"] == "*"
+    handle.delete(fetch=False)
+    user.delete("resourceGroups/mine")
+    assert laptop.inventory() == []
+
+
+def test_a_gang_that_is_too_large_for_one_place_says_so(laptop: SimAzure) -> None:
+    task = Task("#!/bin/sh\n", cloud="az", gang=True, parallelism=101)
+    [note] = AzureCloud(Account()).check(Context(), task)
+    assert "at most 100 machines near each other" in note

@@ -97,3 +97,27 @@ def test_who_may_connect(
 
 def test_the_firewall_lets_in_who_may_connect(project: SimGCP) -> None:
     doors.ssh_from_decides_who_gets_in(project, "gcp")
+
+
+@pytest.mark.parametrize("ssh_from", ["", "203.0.113.0/24", "none"])
+def test_a_gang_is_open_to_its_own_machines_alone(
+    project: SimGCP, user: User, ssh_from: str
+) -> None:
+    """The default network lets in all that comes from inside, by a rule that comes after these."""
+    options = {"ssh_from": ssh_from}
+    handle = sojourn.create(Task("#!/bin/sh\n", cloud="gcp", gang=True, options=options))
+    rules = _rules(user, str(handle.id))
+    assert {name: rule["priority"] for name, rule in rules.items()} == {
+        "-gang": 800,
+        "": 900,
+        "-closed": 1000,
+    }
+    assert all(rule["targetTags"] == [str(handle.id)] for rule in rules.values())
+    assert rules["-gang"]["sourceTags"] == [str(handle.id)]
+    assert "sourceRanges" not in rules["-gang"]
+    assert rules["-gang"]["allowed"] == [{"IPProtocol": "all"}]
+    assert rules["-closed"]["denied"] == [{"IPProtocol": "all"}]
+    assert rules["-closed"]["sourceRanges"] == ["0.0.0.0/0"]
+    assert [str(task.id) for task in sojourn.list_tasks()] == [str(handle.id)]
+    handle.delete(fetch=False)
+    assert project.inventory() == []

@@ -310,3 +310,12 @@ def test_a_list_tells_how_an_mpi_program_ended_from_its_pods() -> None:
         found = states(api, [_ID])  # type: ignore[arg-type]
         assert (_ID in found) == (rank == 2)
     assert found[_ID].state is State.SUCCEEDED
+
+
+def test_a_cluster_without_mpi_operator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is made, and with what to do."""
+    cloud = KubernetesCloud()
+    monkeypatch.setattr(cloud._api, "version", lambda: (1, 36))
+    monkeypatch.setattr(cloud._api, "serves", lambda kind: kind != "MPIJob")
+    with pytest.raises(InvalidInput, match="sojourn mpi install"):
+        list(cloud.check(Context(), _task()))

@@ -31,12 +31,14 @@ _LESS = ("list", "ec2:DescribeSecurityGroups")
 _ALL = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
 
-def documented() -> dict[str, Any]:
+def blocks() -> list[dict[str, Any]]:
+    """The policy, and what has to be added to it for gangs and for images."""
     section = PAGE.read_text().split("## Permissions", 1)[1]
-    block = re.search(r"```json\n(.*?)```", section, re.DOTALL)
-    assert block
-    found: dict[str, Any] = json.loads(block[1])
-    return found
+    return [json.loads(text) for text in re.findall(r"```json\n(.*?)```", section, re.DOTALL)]
+
+
+def documented() -> dict[str, Any]:
+    return blocks()[0]
 
 
 def actions(policy: dict[str, Any]) -> list[str]:
@@ -202,6 +204,27 @@ def _prepare(limited: LimitedUser, policy: dict[str, Any], verb: str) -> None:
     limited.begin_upload()
     if verb == "start":
         limited.suspend()
+
+
+def test_gangs_need_what_is_documented_and_nothing_else(limited: LimitedUser) -> None:
+    policy, more, _ = blocks()
+    both = {**policy, "Statement": [*policy["Statement"], *more["Statement"]]}
+    laptop = limited.laptop
+    assert actions(more) == ["ec2:CreatePlacementGroup", "ec2:DeletePlacementGroup"]
+    limited.allow(without(both, "ec2:CreatePlacementGroup"))
+    with pytest.raises(AuthError, match="ec2:CreatePlacementGroup"):
+        laptop.create(gang=True, parallelism=2)
+    limited.allow(both)
+    if limited.sim.inventory():
+        laptop.delete()
+    laptop.create(gang=True, parallelism=2)
+    assert any(line.startswith("placement group") for line in limited.sim.inventory())
+    limited.allow(without(both, "ec2:DeletePlacementGroup"))
+    with pytest.raises(AuthError, match="ec2:DeletePlacementGroup"):
+        laptop.delete()
+    limited.allow(both)
+    laptop.delete()
+    assert limited.sim.inventory() == []
 
 
 def test_with_a_given_profile_the_user_needs_no_right_to_make_roles(limited: LimitedUser) -> None:

@@ -36,6 +36,10 @@ REAL_SUBSCRIPTIONS_ONLY = {
     "microsoft.network/virtualnetworks/delete",
     "microsoft.storage/storageaccounts/delete",
 }
+OF_GANGS_ON_REAL_SUBSCRIPTIONS_ONLY = {
+    "microsoft.compute/proximityplacementgroups/delete",
+    "microsoft.network/applicationsecuritygroups/delete",
+}
 OF_IMAGES_ON_REAL_SUBSCRIPTIONS_ONLY = {
     "microsoft.compute/images/delete",
     "microsoft.compute/snapshots/begingetaccess/action",
@@ -43,7 +47,7 @@ OF_IMAGES_ON_REAL_SUBSCRIPTIONS_ONLY = {
 
 
 def blocks() -> list[dict[str, Any]]:
-    """The role, and what has to be added to it for images."""
+    """The role, and what has to be added to it for gangs and for images."""
     section = PAGE.read_text().split("## Permissions", 1)[1]
     return [json.loads(text) for text in re.findall(r"```json\n(.*?)```", section, re.DOTALL)]
 
@@ -212,9 +216,43 @@ def test_a_container_of_the_user_needs_a_few_more(limited: LimitedUser) -> None:
     administrator.close()
 
 
+def test_gangs_need_what_is_documented_and_nothing_else(limited: LimitedUser) -> None:
+    administrator = User(limited.sim.environment())
+    subnet = administrator.make_network(administrator.make_group())
+    before = limited.sim.inventory()
+    definition, more, _ = blocks()
+    definition["Actions"] += more["Actions"]
+
+    def work() -> None:
+        options = {"network": subnet}
+        limited.laptop.create(gang=True, parallelism=2, region="us-east", options=options)
+        limited.laptop.delete()
+
+    limited.allow(definition)
+    work()
+    for action in more["Actions"]:
+        limited.allow(without(definition, action))
+        if action.lower() in OF_GANGS_ON_REAL_SUBSCRIPTIONS_ONLY:
+            work()
+        else:
+            with pytest.raises(AuthError, match=f"Allow {action}"):
+                work()
+        assert limited.sim.inventory() == before
+    administrator.close()
+
+
+def test_gangs_in_their_own_network_need_only_the_placement_group(limited: LimitedUser) -> None:
+    definition, more, _ = blocks()
+    definition["Actions"] += [each for each in more["Actions"] if "/proximity" in each]
+    limited.allow(definition)
+    limited.laptop.create(gang=True, parallelism=2)
+    limited.laptop.delete()
+    assert limited.sim.inventory() == []
+
+
 @pytest.mark.slow
 def test_images_need_what_is_documented_and_nothing_else(limited: LimitedUser) -> None:
-    definition, more = blocks()
+    definition, _, more = blocks()
     definition["Actions"] += more["Actions"]
     laptop = limited.laptop
 
@@ -270,6 +308,10 @@ def test_consoles_need_one_action_more(limited: LimitedUser) -> None:
 
 
 def test_the_role_is_sorted() -> None:
-    definition, more = blocks()
-    for kind in (definition["Actions"], definition["DataActions"], more["Actions"]):
+    definition, *more = blocks()
+    for kind in (
+        definition["Actions"],
+        definition["DataActions"],
+        *(each["Actions"] for each in more),
+    ):
         assert kind == sorted(kind)
