@@ -20,7 +20,7 @@ _NAME = "sojourn"
 
 def _documents(*, gangs: bool) -> list[dict[str, Any]]:
     """The YAML of the page's section on permissions, with or without what gangs need."""
-    section = _PAGE.read_text().split("## Permissions", 1)[1]
+    section = _PAGE.read_text().split("\n## Permissions\n", 1)[1].split("\n## ", 1)[0]
     blocks = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
     assert len(blocks) == 2
     return [item for block in blocks[: 1 + gangs] for item in yaml.safe_load_all(block)]

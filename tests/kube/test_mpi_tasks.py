@@ -15,6 +15,7 @@ from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.contract.clouds.test_mpi import HPL
 from tests.kube import mpi_images
+from tests.kube.fixtures import KubeCluster
 from tests.support.waiting import until
 
 _RANKS, _SLOTS = 3, 2
@@ -97,11 +98,12 @@ def test_lost_pods_are_made_anew_without_any_laptop(lab: Lab, kit: KubernetesKit
     """mpi-operator itself replaces no worker that failed, and waits after each lost launcher."""
     handle = _create(lab, _STEPPING, environment={"STEPS": "16"})
     waits = {}
-    for loss, role in enumerate(("0", "launcher", "1", "launcher"), 1):
+    losses = (("0", False), ("launcher", False), ("1", True), ("launcher", True))
+    for loss, (role, notice) in enumerate(losses, 1):
         until(lambda loss=loss: len(_starts(handle)) == loss, 120)  # type: ignore[misc]
         until(lambda: _marked(handle) > _starts(handle)[-1] + 1, 60)
         began = time.monotonic()
-        kit.api.delete("Pod", _machines(kit)[role], grace=0)
+        kit.api.delete("Pod", _machines(kit)[role], grace=None if notice else 0)
         until(lambda loss=loss: len(_starts(handle)) == loss + 1, 120)  # type: ignore[misc]
         waits[f"{loss}. {role}"] = round(time.monotonic() - began, 1)
     print("seconds from each loss to the script running again:", waits)  # noqa: T201
@@ -174,10 +176,10 @@ spec:
 def test_a_real_benchmark_with_one_input_and_another(lab: Lab, kit: KubernetesKit) -> None:
     """HPL, among others, on 2 nodes: 3 machines with 2 processes each, in a grid of 2 x 3."""
     for size in (240, 120):
-        (lab.workdir / "hpccinf.txt").write_text(HPL.replace("240 Ns", f"{size} Ns"))
         handle = _create(
             lab,
             "mpirun hpcc && cat hpccoutf.txt",
+            files={"hpccinf.txt": HPL.replace("240 Ns", f"{size} Ns")},
             options={"pod": _APART},
             environment={"OMPI_MCA_mpi_yield_when_idle": "1"},
         )
@@ -193,3 +195,28 @@ def test_a_real_benchmark_with_one_input_and_another(lab: Lab, kit: KubernetesKi
         assert f"CommWorldProcs={_RANKS * _SLOTS}" in log
         handle.delete()
         assert kit._objects() == []
+
+
+@pytest.mark.alone
+def test_a_node_is_killed(lab: Lab, kit: KubernetesKit, kube_cluster: KubeCluster) -> None:
+    """Its pods are never said to have ended, and a worker has the same name wherever it is."""
+    spread = _APART.replace("DoNotSchedule", "ScheduleAnyway")
+    handle = _create(lab, _STEPPING, environment={"STEPS": "8"}, options={"pod": spread})
+    until(lambda: _marked(handle) > 1, 120)
+    operator = kube_cluster.api.get("/api/v1/namespaces/mpi-operator/pods")["items"]
+    spared = {pod["spec"]["nodeName"] for pod in operator}
+    pods = kit.api.list("Pod", f"{names.ROLE}={names.MACHINES}")
+    node = next(name for pod in pods if (name := pod["spec"]["nodeName"]) not in spared)
+    began = time.monotonic()
+    kube_cluster.kill_node(node)
+    try:
+        until(lambda: len(_starts(handle)) >= 2, 240)
+        print("seconds until the program ran again:", round(time.monotonic() - began))  # noqa: T201
+        assert handle.wait().status is sojourn.State.SUCCEEDED
+        pods = kit.api.list("Pod", f"{names.ROLE}={names.MACHINES}")
+        alive = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+        assert node not in {pod["spec"]["nodeName"] for pod in alive}
+        handle.delete()
+    finally:
+        kube_cluster.revive_node(node)
+    assert Counter(lab.output()["hosts"].split()) == _hosts(handle.id)
