@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
-from sojourn.agent.disk import remove_tree
 from sojourn.agent.environment import script_environment
 from sojourn.agent.gang import AlreadyDone, GangLife, RoundOver
 from sojourn.agent.gangmember import describe, gang_variables
-from sojourn.agent.given import put_into, stage
+from sojourn.agent.given import stage
 from sojourn.agent.mpi import MpiHost
 from sojourn.agent.outcomes import also_saying, meets, obstacle, unstored, why_ended
 from sojourn.agent.process import CannotStart, run_here
+from sojourn.agent.restoring import Restoring
 from sojourn.agent.runner import RunnerLife
 from sojourn.agent.staying import Idle, staying
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
@@ -38,10 +38,7 @@ from sojourn.storage import layout
 from sojourn.storage.data import load_environment
 from sojourn.storage.lease import Lease, Leases, read_reports
 from sojourn.storage.logs import LogWriter
-from sojourn.storage.manifest import Manifest, decode
 from sojourn.storage.ranks import snapshots_of_rank
-from sojourn.storage.restore import Restorer
-from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:
     import threading
@@ -61,7 +58,6 @@ _KEPT_TRYING = 300.0  # seconds for the last words of a machine, while the store
 _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything still hold it open
 _LOOK_AGAIN = 60.0  # seconds, should ever a signal get lost
 _TICK = 0.05
-_WORKERS = 4  # each may hold a pack
 _Result = TypeVar("_Result")
 
 
@@ -254,52 +250,14 @@ class Attempt:
 
     def _prepare(self) -> None:
         """Have the workdir as it should be; in a gang, with all others."""
-        chosen: str | None = None
         ctx = Context(cancelled=self._notice.event, deadline=self._deadline)
-        if self._gang:
-            chosen = self._gang.gather(ctx)
-        restored = self._restore() if chosen is None else self._restore_chosen(chosen)
+        files = self._task.files
+        restoring = Restoring(self._store, self._lease.rank, self._workdir, files, self._telling)
+        restored = self._gang.restored(ctx, restoring) if self._gang else restoring.newest(ctx)
         self._telling.restoring = None
         self._snapshots.begin(restored)
         if self._gang:
             self._gang.make_ready(ctx)
-
-    def _restore_chosen(self, path: str) -> Manifest:
-        """Of the snapshot that the gang goes back to; none: of what was pushed."""
-        return self._restore_from(decode(self._store.get(path))) if path else self._restore_pushed()
-
-    def _restore(self) -> Manifest:
-        """Of the newest snapshot of the rank that is whole, else of what was pushed."""
-        rank = self._lease.rank
-        damage: SojournError | None = None
-        tried: set[str] = set()
-        # Listed anew each time: an agent that is being replaced may still write and sweep.
-        while left := [p for p in snapshots_of_rank(self._store, rank) if p not in tried]:
-            path = left[0]
-            tried.add(path)
-            try:
-                return self._restore_from(decode(self._store.get(path)))
-            except (IntegrityError, NotFound) as error:
-                say(f"could not restore {path}: {error}")
-                damage = damage or error
-        if damage:
-            raise damage
-        return self._restore_pushed()
-
-    def _restore_pushed(self) -> Manifest:
-        pushed = newest(self._store, layout.WORKDIR)
-        restored = self._restore_from(pushed[1] if pushed else Manifest())
-        put_into(self._workdir, self._task.files)
-        return restored
-
-    def _restore_from(self, manifest: Manifest) -> Manifest:
-        ctx = Context(self._telling.on_event, cancelled=self._notice.event, deadline=self._deadline)
-        remove_tree(self._workdir)  # of an agent that died here, or of a snapshot that was damaged
-        self._workdir.mkdir(parents=True)
-        entries = Restorer(self._store, self._workdir, workers=_WORKERS).restore(
-            ctx, manifest.release(), manifest.objects
-        )
-        return Manifest(entries, manifest.objects)
 
     def _start(self) -> RunningScript:
         file = self._folder / "script"

@@ -11,7 +11,7 @@ from sojourn.agent.marking import Marking
 from sojourn.agent.peers import Peers
 from sojourn.core.activity import Activity, Doing
 from sojourn.core.durations import format_seconds
-from sojourn.core.errors import NotFound, Transient
+from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.core.report import Outcome, Report
 from sojourn.storage.gangs import ASKED, Ending, Mark, Member, Rounds, common_mark
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
     from threading import Event
 
+    from sojourn.agent.restoring import Restoring
     from sojourn.agent.sync import Snapshots
     from sojourn.agent.telling import Telling
     from sojourn.core.context import Context
     from sojourn.core.task import Task
     from sojourn.storage.gangs import Round
     from sojourn.storage.lease import Lease, Leases
+    from sojourn.storage.manifest import Manifest
     from sojourn.storage.store import Store
 
 __all__ = ["AlreadyDone", "GangLife", "RoundOver"]
@@ -33,6 +35,7 @@ __all__ = ["AlreadyDone", "GangLife", "RoundOver"]
 _FRUITLESS = 10  # rounds in a row that were lost at the same mark: the script may crash machines
 _SOON = 0.05  # seconds between the first looks at a round
 _TICK = 0.2  # seconds between looks for a step that the script marks: a file, no more
+_LOOK_LESS = 0.02  # seconds for each rank: all of them look at what all of them wrote
 _ASK_FIRST = 1.0  # seconds until rank 0 asks for the first mark; then longer and longer,
 _ASK_GROWTH = 1.5
 _ASK_SELDOM = 3  # until it is this many times the pause between snapshots
@@ -83,7 +86,7 @@ class GangLife:
         self._telling = telling
         self._wake = wake
         self._ttl = ttl
-        self._look_every = look
+        self._look_every = max(look, self._ranks * _LOOK_LESS)
         self._ask_seldom = ask_every * _ASK_SELDOM
         self._ask_every = _ASK_FIRST
         self._peers = Peers(store, self._rounds, self._rank, ttl)
@@ -105,7 +108,23 @@ class GangLife:
 
     # Before the script starts.
 
-    def gather(self, ctx: Context) -> str:
+    def restored(self, ctx: Context, restoring: Restoring) -> Manifest:
+        """Fill the workdir as of the mark that all ranks go back to.
+
+        A rank whose snapshot is damaged has no such mark any more: all look for another one.
+        """
+        path = self._gather(ctx)
+        if not path:
+            return restoring.pushed(ctx)
+        try:
+            return restoring.snapshot(ctx, path)
+        except (IntegrityError, NotFound) as error:
+            say(f"could not restore {path}: {error}")
+            self._rounds.drop(self._rank, path)
+            why = f"a snapshot of rank {self._rank} is damaged"
+            raise RoundOver(self._end(replace(self._ending(why), expected=True))) from error
+
+    def _gather(self, ctx: Context) -> str:
         """Wait until all ranks are there; gives the snapshot to restore, empty: what was pushed."""
         give_up = time.monotonic() + self._task.gang_timeout
         self._join()

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from sojourn.agent.process import CannotStart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from sojourn.core.gang import Mpi
     from sojourn.storage.gangs import Member
 
-__all__ = ["MpiHost"]
+__all__ = ["MpiHost", "for_open_mpi", "ssh_arguments"]
 
 _NOT_FOUND = 127  # a shell's exit code
 _PACKAGE = Path(__file__).parents[2]
@@ -154,12 +154,7 @@ class MpiHost:
         slots = self._mpi.slots
         hosts = self._write("hosts", "".join(f"{m.address} slots={slots}\n" for m in members))
         way = self._through_shell(members) if self._together else self._through_ssh(members)
-        return {
-            **_names_of_both("default_hostfile", str(hosts)),
-            **way,
-            **_COMMON,
-            **_names_of_both("set_default_slots", str(slots)),
-        }
+        return {**for_open_mpi(str(hosts), slots), **way}
 
     def _through_ssh(self, members: Sequence[Member]) -> dict[str, str]:
         blocks = [
@@ -176,11 +171,7 @@ class MpiHost:
         self._write("known_hosts", known)
         text = "".join(blocks) + _CLIENT_COMMON.format(folder=self._folder)
         config = self._write("ssh_config", text)
-        return {
-            "OMPI_MCA_plm_rsh_args": f"-F {config}",
-            "PRTE_MCA_plm_ssh_args": f"-F {config}",
-            "SOJOURN_SSH_CONFIG": str(config),
-        }
+        return {**ssh_arguments(f"-F {config}"), "SOJOURN_SSH_CONFIG": str(config)}
 
     def _through_shell(self, members: Sequence[Member]) -> dict[str, str]:
         """Open MPI takes them for other computers: memory that they share is not theirs to use."""
@@ -213,19 +204,27 @@ class MpiHost:
 _LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 
 
-def _names_of_both(name: str, value: str) -> dict[str, str]:
-    """As Open MPI 4 and Open MPI 5 call it."""
-    return {f"OMPI_MCA_orte_{name}": value, f"PRTE_MCA_prte_{name}": value}
+def for_open_mpi(hosts: str, slots: int) -> dict[str, str]:
+    """Where Open MPI finds all machines: version 4 and version 5 have other names for it."""
+    settings = {
+        "default_hostfile": hosts,
+        "keep_fqdn_hostnames": "true",
+        "set_default_slots": str(slots),
+    }
+    return {
+        **{f"OMPI_MCA_orte_{name}": value for name, value in settings.items()},
+        **{f"PRTE_MCA_prte_{name}": value for name, value in settings.items()},
+        # Rank 0 logs in everywhere itself: no other machine has a key.
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        # A machine is there for this task alone, and containers often have no other user.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
 
 
-_COMMON: Mapping[str, str] = {
-    **_names_of_both("keep_fqdn_hostnames", "1"),
-    # Rank 0 logs in everywhere itself: no other machine has a key.
-    "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
-    # A machine is there for this task alone, whoever its script runs as.
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT": "1",
-    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-}
+def ssh_arguments(arguments: str) -> dict[str, str]:
+    """What Open MPI gives to `ssh`."""
+    return {"OMPI_MCA_plm_rsh_args": arguments, "PRTE_MCA_plm_ssh_args": arguments}

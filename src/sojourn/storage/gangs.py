@@ -204,6 +204,12 @@ class Rounds:
             if number == last
         }
 
+    def drop(self, rank: int, snapshot: str) -> None:
+        """A snapshot of a rank turned out to be damaged: it is at no mark any more."""
+        found = (item.path for item in self._store.list(layout.GANG) if _is_mark(item, rank))
+        wrong = [path for path in found if read_json(self._store, path, str) == snapshot]
+        self._store.delete(wrong)
+
     def fail(self, number: int, ending: Ending) -> None:
         """A script failed; the first one of a round counts."""
         self._store.put_new(_path(number, "failing"), _text(ending))
@@ -262,6 +268,11 @@ def _names(found: Iterable[ObjectInfo]) -> list[tuple[str, str]]:
 def _mark_of(rest: str) -> tuple[int, Mark | None]:
     rank, _, name = rest.partition("/")
     return (int(rank), Mark.parse(name)) if rank.isdecimal() else (-1, None)
+
+
+def _is_mark(item: ObjectInfo, rank: int) -> bool:
+    name = _parsed(item)
+    return name is not None and name[1] == "marks" and _mark_of(name[2])[0] == rank
 
 
 def _text(ending: Ending) -> bytes:

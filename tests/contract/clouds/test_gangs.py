@@ -9,6 +9,7 @@ from sojourn.clouds import load
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.storage.gangs import Rounds
+from sojourn.storage.store import Store
 from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
@@ -38,11 +39,14 @@ def said(handle: Handle, text: str) -> list[str]:
     return sorted(line for line in log_of(handle) if text in line)
 
 
+def store_of(lab: Lab, handle: Handle) -> Store:
+    data = load(lab.kit.cloud).data(TaskId.parse(handle.id))
+    return data._at(Context())  # type: ignore[attr-defined, no-any-return]
+
+
 def agreed(lab: Lab, handle: Handle, ranks: int) -> int:
     """The newest mark that all ranks were asked for and have."""
-    data = load(lab.kit.cloud).data(TaskId.parse(handle.id))
-    store = data._at(Context())  # type: ignore[attr-defined]
-    rounds = Rounds(store)
+    rounds = Rounds(store_of(lab, handle))
     marks = rounds.look(rounds.newest()).marks
     newest = [max((m.number for m in marks.get(rank, ())), default=0) for rank in range(ranks)]
     return min(newest)
@@ -112,6 +116,18 @@ def test_ranks_at_different_steps_go_back_to_one_that_all_have_marked(lab: Lab) 
     lab.kit.lose_agent(handle, rank=1)
     assert handle.wait().status is State.SUCCEEDED
     assert said(handle, "from") == ["from 0", "from 0", "from 2", "from 2"]
+    handle.delete()
+
+
+def test_a_damaged_snapshot_takes_all_to_an_earlier_step(lab: Lab) -> None:
+    handle = gang(lab, STEPPING, ranks=2)
+    until(lambda: said(handle, "is at") == AT_STEP[:2])
+    store = store_of(lab, handle)
+    marks = Rounds(store).marks_of(1)
+    store.put(marks[max(marks)], b"damaged")
+    lab.kit.lose_agent(handle, rank=0)
+    assert handle.wait().status is State.SUCCEEDED
+    assert said(handle, "from") == ["from 0"] * 2 + ["from 2"] * 2
     handle.delete()
 
 

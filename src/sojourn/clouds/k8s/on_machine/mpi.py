@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from sojourn.agent.mpi import for_open_mpi, ssh_arguments
 from sojourn.clouds.k8s.on_machine import places
 
 if TYPE_CHECKING:
@@ -99,24 +100,7 @@ def mpi_variables(slots: int, implementation: str) -> dict[str, str]:
         }
     if implementation == "mpich":
         return {"HYDRA_HOST_FILE": hostfile, "HYDRA_LAUNCH_EXTRA_ARGS": _ARGUMENTS}
-    return {
-        "OMPI_MCA_orte_default_hostfile": hostfile,
-        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-        "OMPI_MCA_orte_set_default_slots": str(slots),
-        "OMPI_MCA_plm_rsh_args": _ARGUMENTS,
-        "PRTE_MCA_plm_ssh_args": _ARGUMENTS,
-        "PRTE_MCA_prte_default_hostfile": hostfile,
-        "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
-        "PRTE_MCA_prte_set_default_slots": str(slots),
-        # The launcher logs in everywhere itself: others do not know how.
-        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
-        # Containers often have no other user.
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_ALLOW_RUN_AS_ROOT": "1",
-        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    }
+    return {**for_open_mpi(hostfile, slots), **ssh_arguments(_ARGUMENTS)}
 
 
 def mpi_launch(start: Launch, rank: int, slots: int, implementation: str) -> Launch:
