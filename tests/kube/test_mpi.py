@@ -57,7 +57,6 @@ def test_a_job_runs_on_two_nodes(mpi_operator: Api, kube_namespace: Namespace, u
 
 
 def test_a_job_is_suspended_and_resumed(mpi_operator: Api, kube_namespace: Namespace) -> None:
-    """Which takes rights that those of the release lack."""
     job = _job(mpi_images.MPI, ["/usr/sbin/sshd", "-De"], "sleep 1000")
     kube_namespace.api.create(_JOBS.format(kube_namespace.name), job)
     path = f"{_JOBS.format(kube_namespace.name)}/hello"

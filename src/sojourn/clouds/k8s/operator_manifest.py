@@ -41,6 +41,7 @@ RULES: list[dict[str, Any]] = [
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", *_WATCH]},
     {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "update", *_WATCH]},
+    # If a job is resumed whose launcher still has the time of its start; its release lacks this.
     {"apiGroups": ["batch"], "resources": ["jobs/status"], "verbs": ["update"]},
     {"apiGroups": [GROUP], "resources": ["mpijobs"], "verbs": _WATCH},
     # Some clusters check the second one for whoever makes objects that an MPIJob owns.
