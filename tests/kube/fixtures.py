@@ -45,6 +45,9 @@ def mpi_operator(kube_cluster: KubeCluster) -> Api:
             during.delenv(name, raising=False)
         api = Api(load)
         assert api.login
+    operator = KubernetesMpiOperator(api)
+    if operator.look(Context()) is None:
+        kube_cluster.must_be_ours()  # nobody would remove it
     with places.locked(f"{layout.STATE.name}.mpi"):
-        KubernetesMpiOperator(api).install(Context())
+        operator.install(Context())
     return api

@@ -48,6 +48,7 @@ def _things(cluster: KubeCluster) -> list[str]:
 @pytest.fixture(autouse=True)
 def bare(kube_cluster: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A cluster without an operator, before and after."""
+    kube_cluster.must_be_ours()
     monkeypatch.setenv("KUBECONFIG", str(kube_cluster.kubeconfig))
     for name in ("KUBECONFIG_DATA", "KUBERNETES_CONFIGURATION"):
         monkeypatch.delenv(name, raising=False)
@@ -127,6 +128,9 @@ def test_jobs_of_another_version(kube_cluster: KubeCluster) -> None:
 
 
 def test_a_namespace_of_others_stays(kube_namespace: Namespace) -> None:
+    """Also if it only takes pods without privileges."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    kube_namespace.api.patch(kube_namespace.path, {"metadata": {"labels": labels}})
     assert mpi.install(namespace=kube_namespace.name).namespace == kube_namespace.name
     with pytest.raises(Conflict, match=f"already installed in namespace {kube_namespace.name}"):
         mpi.install(namespace="another")
@@ -239,7 +243,7 @@ def test_every_right_of_the_page_is_needed(
         until(lambda v=verb, g=group, r=resource: not allowed(everywhere, v, g, r))  # type: ignore[misc]
         try:
             mpi.install()
-            needless.append((verb, resource))
+            needless.append((verb, resource, ""))
         except AuthError as error:
             if not re.search(rf"\b{verb} {resource}\b", str(error)):
                 needless.append((verb, resource, str(error)))

@@ -10,6 +10,7 @@ from tests.contract.clouds import k8s_kit
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.kit import in_use
 from tests.kube import layout
+from tests.kube.in_use import cluster_in_use
 from tests.simforge.github import SimGitHub
 from tests.simforge.server import served
 from tests.support.waiting import until
@@ -139,6 +140,7 @@ resource "iterative_mpi_operator" "operator" {
 @pytest.mark.alone
 def test_mpi_operator(kit: KubernetesKit, on_k8s: Project) -> None:
     """Installed, found again, moved, imported, kept while it is used, and removed."""
+    cluster_in_use().must_be_ours()
     address = "iterative_mpi_operator.operator"
     on_k8s.sojourn("mpi", "uninstall", "--force")
     on_k8s.write(_OPERATOR.replace("ARGUMENTS", ""))
