@@ -70,7 +70,6 @@ def test_the_role_for_gangs_is_enough_and_needed(lab: Lab, account: Account) -> 
     assert _needless(lab, account, _OF_ALL_GANGS, **_GANG) == []
 
 
-@pytest.mark.full
 def test_the_role_for_mpi_is_enough_and_needed(
     lab: Lab, account: Account, mpi_operator: Api
 ) -> None:

@@ -79,3 +79,31 @@ def _refuse_waste(kit: KubernetesKit) -> None:
         status = job["status"]
         failed = str(status.get("failedIndexes") or "")
         assert int(status.get("failed") or 0) <= _LOST, (job["metadata"]["name"], failed)
+
+
+_NAMES = """#!/usr/bin/env python3
+import os, socket, time
+host, _, service = socket.getfqdn().partition(".")
+wanted = set(open(os.environ["SOJOURN_HOSTS"]).read().split())
+for _ in range(100):
+    try:
+        found = set(socket.gethostbyname_ex(service)[2])
+    except OSError:
+        found = set()
+    if found == wanted:
+        break
+    time.sleep(0.1)
+print("found", sorted(found) == sorted(wanted), socket.gethostbyname(f"{host}.{service}") in wanted)
+"""
+
+
+def test_names_resolve_and_only_gangs_have_more_than_jobs(lab: Lab, kit: KubernetesKit) -> None:
+    handle = _gang(lab, _NAMES)
+    assert _made(kit) == ["NetworkPolicy", "Service"]
+    assert handle.wait().status is sojourn.State.SUCCEEDED, log_of(handle)
+    assert log_of(handle) == ["found True True"] * _RANKS
+    handle.delete()
+    assert _made(kit) == []
+    alone = lab.create("true")
+    assert _made(kit) == []
+    alone.delete()

@@ -220,3 +220,12 @@ def test_a_node_is_killed(lab: Lab, kit: KubernetesKit, kube_cluster: KubeCluste
     finally:
         kube_cluster.revive_node(node)
     assert Counter(lab.output()["hosts"].split()) == _hosts(handle.id)
+
+
+def test_scripts_have_keys_and_no_token(lab: Lab) -> None:
+    """On no machine; the agents' containers have one."""
+    look = "ls /opt/sojourn; ls /var/run/secrets/kubernetes.io /run/secrets 2>/dev/null; :"
+    handle = _create(lab, f"mpirun sh -c '{look}'", mpi=Mpi(1))
+    assert handle.wait().status is sojourn.State.SUCCEEDED
+    assert set(log_of(handle)) - {""} == {"keys"}, log_of(handle)
+    handle.delete()
