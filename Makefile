@@ -31,7 +31,7 @@ test-slow: $(VENV)/dev.done ## Run the tests that take long: with machines that 
 test-full: test test-slow ## Run all tests but those on Kubernetes and Gitea: an hour and more
 	$(BIN)/python -m pytest -n 2 -m "full and not kube and not forge"
 
-kube: $(VENV)/dev.done ## Build the Kubernetes for tests, once: 10 minutes or more
+kube: $(VENV)/dev.done ## Build the Kubernetes for tests, once: 15 minutes or more
 	$(BIN)/python -m tests.kube build
 
 test-kube: $(VENV)/dev.done ## Run the tests on Kubernetes; root on Linux, after `make kube`

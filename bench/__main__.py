@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from bench import clouds, kube, local, memory, recovery, runners, startup, storage, terraform, wire
+from bench import (
+    clouds,
+    gangs,
+    kube,
+    local,
+    memory,
+    recovery,
+    runners,
+    startup,
+    storage,
+    terraform,
+    wire,
+)
 
 _ALL = {
     "startup": startup.main,
@@ -15,6 +27,7 @@ _ALL = {
     "terraform": terraform.main,
     "clouds": clouds.main,
     "recovery": recovery.main,
+    "gangs": gangs.main,
     "kube": kube.main,
     "runners": runners.main,
 }

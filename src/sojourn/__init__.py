@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         list_tasks,
         load,
         load_all,
+        mpi,
         plan,
         run,
     )
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         RemoteProcess,
         Terminal,
     )
+    from sojourn.core.operators import Operator
     from sojourn.core.report import Outcome, Report
     from sojourn.core.status import RankStatus, State, Status
     from sojourn.core.task import Storage, Task
@@ -88,6 +90,7 @@ __all__ = [
     "Mpi",
     "NotFound",
     "Note",
+    "Operator",
     "Outcome",
     "Part",
     "Plan",
@@ -120,6 +123,7 @@ __all__ = [
     "list_tasks",
     "load",
     "load_all",
+    "mpi",
     "plan",
     "run",
 ]
@@ -160,6 +164,7 @@ _HOMES = {
         "RemoteProcess",
         "Terminal",
     ),
+    "sojourn.core.operators": ("Operator",),
     "sojourn.core.report": ("Outcome", "Report"),
     "sojourn.core.status": ("RankStatus", "State", "Status"),
     "sojourn.core.task": ("Storage", "Task"),

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from tests.docs.blocks import ROOT
@@ -60,6 +60,8 @@ class Reader:
             "PIP_NO_CACHE_DIR": "1",
             MARK: mark,
         }
+        self.same: dict[str, str] = {}  # what is put here for what a page shows
+        self.until_closed = ExitStack()
         self._bash: subprocess.Popen[str] | None = None
 
     def _programs(self, folder: Path) -> Path:
@@ -146,6 +148,8 @@ class Reader:
         """With what differs from run to run, and from home to home, made the same."""
         for pattern, instead in _NORMAL:
             text = re.sub(pattern, instead, text)
+        for here, shown in self.same.items():
+            text = text.replace(here, shown)
         return text.replace(str(self.home), "/home/you")
 
     def tasks(self) -> list[str]:
@@ -158,6 +162,7 @@ class Reader:
             self.type(f"sojourn delete --no-pull --force {' '.join(self.tasks())}")
         if self._bash:
             self._bash.communicate()
+        self.until_closed.close()
         with suppress(AssertionError):
             until(lambda: not marked(self._mark), 10)
         left = marked(self._mark)

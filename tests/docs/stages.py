@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from tests.docs.blocks import ROOT, sections
 from tests.docs.reader import Reader
+from tests.simforge.github import SimGitHub
+from tests.simforge.server import served
 
 __all__ = [
     "BEFORE",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 _TRAVELS = "docs/guide.md: What travels: excludes and ignore files"
+_WORKFLOW = "a file for a forge; test_reference.py parses its calls of sojourn"
 # Blocks that show something and cannot be run, by section and number, with the reason.
 NOT_RUN = {
     ("README.md: Try it", 2): "a log of `make demo`, which is run before each change",
@@ -30,6 +33,8 @@ NOT_RUN = {
     ("docs/azure.md: Set-up", 2): "a line of az",
     ("docs/azure.md: Set-up", 3): "numbers of a subscription; tests/unit/clouds/az has the words",
     ("docs/azure.md: Where data is stored", 1): "a container; test_az_tasks.py has one",
+    ("docs/distributed.md: MPI", 1): "needs an mpirun; tests/unit/cli/test_mpi.py has one",
+    ("docs/distributed.md: MPI", 2): "the same",
     ("docs/gcp.md: Permissions", 2): "lines of gcloud; tests/unit/clouds/gcp creates the role",
     ("docs/gcp.md: Set-up", 2): "a line of gcloud",
     ("docs/gcp.md: Set-up", 3): "numbers of a project; tests/unit/clouds/gcp has the words",
@@ -37,6 +42,11 @@ NOT_RUN = {
     ("docs/machines.md: Images made once", 2): "a recipe for GPUs and the network",
     ("docs/reference.md: States", 1): "a diagram",
     ("docs/terraform.md: CI runners", 1): "a runner; tests/terraform/test_runner.py has some",
+    ("docs/runners.md: Launch one", 2): "a GPU; tests/simcloud/vm/test_runners.py launches others",
+    ("docs/runners.md: GitHub", 1): _WORKFLOW,
+    ("docs/runners.md: GitLab", 1): _WORKFLOW,
+    ("docs/runners.md: Bitbucket", 1): _WORKFLOW,
+    ("docs/runners.md: Gitea", 1): _WORKFLOW,
     (_TRAVELS, 1): "needs an upload of 1.2 GiB; tests/unit/cli/test_dry_run.py has the words",
     (_TRAVELS, 4): "an ignore file; tests/unit/engine/test_gitignore.py reads many",
     ("docs/guide.md: Commands on the machine", 2): "a configuration of OpenSSH; tests/contract"
@@ -59,6 +69,7 @@ INSTEAD = {
     r"--cloud aws\b": f"--cloud aws --image '{_IMAGE}'",
     r"--cloud az\b": "--cloud az --image ubuntu@Canonical:ubuntu-24_04-lts:server:latest",
     r"--cloud gcp\b": f"--cloud gcp --image {_FAMILY}",
+    r"CML_TOKEN=\.\.\.": "CML_TOKEN=$FORGE_TOKEN",
     r"git clone \S*<\S.*> ": "cp -R {clone} ",
     r"# .*$": "",
 }
@@ -69,6 +80,8 @@ SLOW = {
     "README.md: Install",
     "README.md: With Terraform",
     "docs/guide.md: A script that resumes",
+    "docs/runners.md: Launch one",
+    "docs/runners.md: Python",
     "docs/terraform.md: A first task",
 }
 
@@ -116,6 +129,45 @@ def _checkpoints(reader: Reader) -> None:
 
 def _python_script(reader: Reader) -> None:
     reader.file("train.py", "print('trained')\n")
+
+
+def _gang(reader: Reader) -> None:
+    reader.file("allreduce.py", (ROOT / "examples" / "allreduce.py").read_text())
+    _marks(reader)
+
+
+def _marks(reader: Reader) -> None:
+    """What marks steps in a gang, for blocks that are run without one."""
+    mark = reader.file("mark", "#!/bin/sh\n")
+    mark.chmod(0o755)
+    reader.environment["SOJOURN_MARK"] = str(mark)
+
+
+def _pytorch(reader: Reader) -> None:
+    _checkpoints(reader)
+    _python_script(reader)
+    _marks(reader)
+    program = reader.file("bin/torchrun", '#!/bin/sh\nshift 10\nexec python3 "$1"\n')
+    program.chmod(0o755)
+    reader.environment["PATH"] = f"{program.parent}:{reader.environment['PATH']}"
+
+
+def _jax(reader: Reader) -> None:
+    """A stand-in, which takes what the real one takes."""
+    lines = (
+        "class distributed:",
+        "    @staticmethod",
+        "    def initialize(coordinator_address, num_processes, process_id):",
+        "        assert (coordinator_address, num_processes, process_id) == ('a:1', 2, 0)",
+    )
+    reader.file("jax.py", "".join(f"{line}\n" for line in lines))
+    reader.environment["PYTHONPATH"] += os.pathsep + str(reader.cwd)
+    for name, value in (
+        ("COORDINATOR_ADDRESS", "a:1"),
+        ("NUM_PROCESSES", "2"),
+        ("PROCESS_ID", "0"),
+    ):
+        reader.environment[f"JAX_{name}"] = value
 
 
 def _small_folder(reader: Reader) -> None:
@@ -185,6 +237,19 @@ def _with_provider(reader: Reader) -> None:
     assert reader.type("sojourn terraform install").code == 0
 
 
+def _clone_of_a_repository(reader: Reader) -> None:
+    """At a forge on this computer, whose token is at hand."""
+    forge = reader.until_closed.enter_context(served(SimGitHub()))
+    reader.same[forge.url] = "https://github.com"
+    ci = {"GITHUB_SERVER_URL": forge.url, "GITHUB_REPOSITORY": "acme/widgets"}
+    reader.environment |= {**ci, "FORGE_TOKEN": forge.token}
+
+
+def _with_token(reader: Reader) -> None:
+    _clone_of_a_repository(reader)
+    reader.environment["CML_TOKEN"] = reader.environment["FORGE_TOKEN"]
+
+
 STAGES: dict[str, Callable[[Reader], None]] = {
     "README.md: A first task": _first_task,
     "README.md: Install": Reader.make_clone,
@@ -195,6 +260,9 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/aws.md: Set-up": Reader.in_a_clone,
     "docs/azure.md: A first run": _clone_with_files,
     "docs/azure.md: Set-up": Reader.in_a_clone,
+    "docs/distributed.md: JAX": _jax,
+    "docs/distributed.md: PyTorch": _pytorch,
+    "docs/distributed.md: When a machine is lost": _gang,
     "docs/gcp.md: A first run": _clone_with_files,
     "docs/gcp.md: Set-up": Reader.in_a_clone,
     "docs/guide.md: A script that resumes": _resumes,
@@ -210,6 +278,8 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/machines.md: Terraform": _with_provider,
     "docs/reference.md: Python API": _task_file,
     "docs/reference.md: sojourn completion": _fish,
+    "docs/runners.md: Launch one": _clone_of_a_repository,
+    "docs/runners.md: Python": _with_token,
     "docs/terraform.md: A first task": _with_provider,
     "docs/terraform.md: Install": Reader.in_a_clone,
 }

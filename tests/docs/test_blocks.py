@@ -22,7 +22,8 @@ from tests.terraform.project import program
 
 _DOCUMENTS = (
     *("README.md", "docs/guide.md", "docs/aws.md", "docs/azure.md", "docs/gcp.md"),
-    *("docs/machines.md", "docs/terraform.md", "docs/reference.md"),
+    *("docs/distributed.md", "docs/machines.md", "docs/runners.md", "docs/terraform.md"),
+    "docs/reference.md",
 )
 _SECTIONS = [section for document in _DOCUMENTS for section in sections(document)]
 _WITH_ACCOUNT = re.compile(r"--cloud (aws|az|gcp)\b")
@@ -34,7 +35,8 @@ _PASSING = re.compile(r"Task (queued|provisioning|running|recovering)\b")  # may
 
 
 def _lines(section: Section) -> list[str]:
-    consoles = [block for block in section.blocks if block.language == "console"]
+    run = [b for n, b in enumerate(section.blocks, 1) if (section.name, n) not in stages.NOT_RUN]
+    consoles = [block for block in run if block.language == "console"]
     return [typed.line for block in consoles for typed in block.typed()]
 
 

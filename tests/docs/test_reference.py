@@ -141,7 +141,8 @@ def test_every_row_type_of_the_command_line() -> None:
 
 
 def typed_lines(text: str) -> Iterator[str]:
-    """What a reader of a document would type: after `$ `, or at the start of a shell's line."""
+    """What a reader of a document would type, or write: after `$ `, at the start of a shell's line,
+    or as a step of a workflow."""
     for kind, block in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
             typed = line.strip()
@@ -149,6 +150,8 @@ def typed_lines(text: str) -> Iterator[str]:
                 yield typed.removeprefix("$ ")
             elif kind in ("bash", "sh") and typed.startswith("sojourn "):
                 yield typed
+            elif kind == "yaml" and (step := re.fullmatch(r"- (?:run: )?(sojourn .+)", typed)):
+                yield step[1]
 
 
 def calls(line: str) -> Iterator[list[str]]:
@@ -197,7 +200,7 @@ def test_every_command_line_parses(document: str, arguments: list[str]) -> None:
 
 def test_the_search_for_command_lines_finds_some() -> None:
     found = {document for document, _ in documented_calls()}
-    assert found >= {"README.md", "guide.md", "reference.md"}
+    assert found >= {"README.md", "guide.md", "reference.md", "runners.md"}
     assert list(calls("""id=$(sojourn run -d a.sh 2>/dev/null) && x | xargs sojourn stop"""))[
         :2
     ] == [

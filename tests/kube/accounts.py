@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,18 @@ import yaml
 
 from tests.contract.clouds.k8s_kit import KubernetesKit
 
-__all__ = ["Account", "call"]
+__all__ = ["Account", "allowed", "call", "single", "without"]
 
 _PAGE = Path(__file__).parents[2] / "docs" / "kubernetes.md"
 _NAME = "sojourn"
 
 
-def _documents() -> list[dict[str, Any]]:
-    """The YAML of the page's section on permissions."""
-    section = _PAGE.read_text().split("## Permissions", 1)[1]
-    block = re.search(r"```yaml\n(.*?)```", section, re.DOTALL)
-    assert block
-    return list(yaml.safe_load_all(block[1]))
+def _documents(*, gangs: bool) -> list[dict[str, Any]]:
+    """The YAML of the page's section on permissions, with or without what gangs need."""
+    section = _PAGE.read_text().split("\n## Permissions\n", 1)[1].split("\n## ", 1)[0]
+    blocks = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) == 2
+    return [item for block in blocks[: 1 + gangs] for item in yaml.safe_load_all(block)]
 
 
 def _paths(kit: KubernetesKit, kind: str) -> str:
@@ -38,12 +39,14 @@ def call(kit: KubernetesKit, method: str, path: str, body: Any = None) -> Any:
 class Account:
     """An account with the page's role, in the namespace of a test."""
 
-    def __init__(self, kit: KubernetesKit, kubeconfig: Path, folder: Path) -> None:
+    def __init__(
+        self, kit: KubernetesKit, kubeconfig: Path, folder: Path, *, gangs: bool = False
+    ) -> None:
         self._kit = kit
         self._file = folder / "kubeconfig"
         self._admin = kubeconfig
         namespace = kit.api.namespace
-        for document in _documents():
+        for document in _documents(gangs=gangs):
             if document["kind"] == "Namespace":
                 continue
             text = json.dumps(document).replace(
@@ -67,13 +70,41 @@ class Account:
     def file(self) -> Path:
         return self._file
 
-    def rules(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = call(
-            self._kit, "GET", f"{_paths(self._kit, 'Role')}/{_NAME}"
-        )["rules"]
+    def rules(self, name: str = _NAME) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = call(self._kit, "GET", f"{_paths(self._kit, 'Role')}/{name}")[
+            "rules"
+        ]
         return found
 
-    def set_rules(self, rules: list[dict[str, Any]]) -> None:
-        path = f"{_paths(self._kit, 'Role')}/{_NAME}"
+    def set_rules(self, rules: list[dict[str, Any]], name: str = _NAME) -> None:
+        path = f"{_paths(self._kit, 'Role')}/{name}"
         role = call(self._kit, "GET", path)
         call(self._kit, "PUT", path, {**role, "rules": rules})
+
+
+def allowed(verb: str, group: str, resource: str) -> bool:
+    """Whether whoever is logged in may do this, as the cluster has it just now."""
+    from sojourn.clouds.k8s import rights
+    from sojourn.clouds.k8s.api import Api
+    from sojourn.clouds.k8s.kubeconfig import load
+
+    return rights.allowed(Api(load), verb, group, resource)
+
+
+def single(rules: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Each verb of each resource, with the rule that it is from."""
+    for rule in rules:
+        for resource in rule["resources"]:
+            for verb in rule["verbs"]:
+                yield rule, resource, verb
+
+
+def without(
+    rules: list[dict[str, Any]], rule: dict[str, Any], resource: str, verb: str
+) -> list[dict[str, Any]]:
+    """The rules without one verb of one resource."""
+    others = [each for each in rules if each is not rule]
+    beside = [each for each in rule["resources"] if each != resource]
+    verbs = [each for each in rule["verbs"] if each != verb]
+    rest = [(beside, rule["verbs"]), ([resource], verbs)]
+    return others + [{**rule, "resources": r, "verbs": v} for r, v in rest if r and v]

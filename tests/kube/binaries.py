@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
-from tests.kube import places
+from tests.kube import golang, places
 
 __all__ = ["build", "built", "folder", "hyperkube"]
 
@@ -37,32 +34,7 @@ def build() -> None:
     """Takes ten minutes of two cores, four gigabytes of disk meanwhile, and one for good."""
     if built():
         return
-    if not shutil.which("go"):
-        raise RuntimeError(
-            "Could not build Kubernetes: go not found. Install Go 1.26, or Debian's golang "
-            "and set GOTOOLCHAIN=auto"
-        )
-    caches = places.cache() / "go"
+    golang.require("Kubernetes")
     with places.building(folder()) as work:
-        for name in ("build", "mod", "tmp"):
-            (caches / name).mkdir(parents=True, exist_ok=True)
-        _compile(caches, "./pause", work / "pause")
-        _compile(caches, ".", work / "hyperkube")
-    # Of no use until the versions change, which would compile almost all anew.
-    for name in ("build", "tmp"):
-        shutil.rmtree(caches / name, ignore_errors=True)
-
-
-def _compile(caches: Path, package: str, target: Path) -> None:
-    environment = {
-        **os.environ,
-        "CGO_ENABLED": "0",
-        "GOCACHE": str(caches / "build"),
-        "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
-        "GOMODCACHE": str(caches / "mod"),
-        "GOTMPDIR": str(caches / "tmp"),
-    }
-    command = ["nice", "-n", "5", "go", "build", *_FLAGS, "-o", str(target), package]
-    done = subprocess.run(command, cwd=_MODULE, env=environment, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise RuntimeError(f"Could not build Kubernetes: go build failed in {_MODULE}")
+        for package, name in (("./pause", "pause"), (".", "hyperkube")):
+            golang.compile_package("Kubernetes", _MODULE, package, _FLAGS, work / name)

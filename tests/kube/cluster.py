@@ -13,6 +13,7 @@ from typing import Any
 from tests.kube import (
     certificates,
     control_plane,
+    dns,
     groups,
     layout,
     network,
@@ -65,6 +66,7 @@ def _up(say: Say) -> Api:
         say(f"Waiting for node {node.name}")
         _wait_for_node(api, node, before[node])
     _wait("service accounts", lambda: api.exists(_DEFAULT_ACCOUNT))
+    _wait("cluster DNS", dns.answers)
     return api
 
 

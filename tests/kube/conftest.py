@@ -11,9 +11,9 @@ from tests.contract.clouds import k8s_kit
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.kit import in_use
 from tests.contract.clouds.lab import Lab
-from tests.kube.fixtures import kube_cluster, kube_namespace
+from tests.kube.fixtures import kube_cluster, kube_namespace, mpi_operator
 
-__all__ = ["kit", "kube_cluster", "kube_namespace", "lab"]
+__all__ = ["kit", "kube_cluster", "kube_namespace", "lab", "mpi_operator"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

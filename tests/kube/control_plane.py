@@ -10,7 +10,8 @@ from tests.kube import binaries, layout, processes
 __all__ = ["NAMES", "ended", "start_api", "start_controllers"]
 
 # In the order in which they start
-NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "provisioner")
+_OURS = ("dns", "provisioner")
+NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", *_OURS)
 
 # Of a node that says nothing, and then of pods on it; five minutes and more by default
 _NODE_LOST_AFTER = 16
@@ -27,8 +28,9 @@ def start_controllers() -> None:
     """Start the rest; all of them need an API server that is ready."""
     _start("kube-controller-manager")
     _start("kube-scheduler")
-    if not processes.alive("provisioner"):
-        processes.start("provisioner", [sys.executable, "-m", "tests.kube.provisioner"])
+    for name in _OURS:
+        if not processes.alive(name):
+            processes.start(name, [sys.executable, "-m", f"tests.kube.{name}"])
 
 
 def ended() -> list[str]:

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from sojourn.clouds.k8s.api import Api
+from sojourn.clouds.k8s.kubeconfig import load
+from sojourn.clouds.k8s.operator import KubernetesMpiOperator
+from sojourn.core.context import Context
+from tests.kube import layout, places
 from tests.kube.in_use import KubeCluster, cluster_in_use
 from tests.kube.namespaces import Namespace
 
-__all__ = ["KubeCluster", "kube_cluster", "kube_namespace"]
+__all__ = ["KubeCluster", "kube_cluster", "kube_namespace", "mpi_operator"]
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +34,20 @@ def kube_namespace(kube_cluster: KubeCluster) -> Iterator[Namespace]:
     finally:
         namespace.remove()
     assert (namespace.objects(), namespace.volumes()) == ([], [])
+
+
+@pytest.fixture
+def mpi_operator(kube_cluster: KubeCluster) -> Api:
+    """Has mpi-operator run in the cluster, for this test and later ones; its API as an admin."""
+    with pytest.MonkeyPatch.context() as during:
+        during.setenv("KUBECONFIG", str(kube_cluster.kubeconfig))
+        for name in ("KUBECONFIG_DATA", "KUBERNETES_CONFIGURATION", "SOJOURN_K8S_NAMESPACE"):
+            during.delenv(name, raising=False)
+        api = Api(load)
+        assert api.login
+    operator = KubernetesMpiOperator(api)
+    if operator.look(Context()) is None:
+        kube_cluster.must_be_ours()  # nobody would remove it
+    with places.locked(f"{layout.STATE.name}.mpi"):
+        operator.install(Context())
+    return api

@@ -6,32 +6,35 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from tests.kube import images, places
+from tests.kube import images, mpi_images, places
 
 __all__ = ["folder", "ready"]
 
+_KINDS = (images, mpi_images)
 _STARTED_WITHIN = 60.0
 
 
 def folder() -> Path:
-    return images.folder().with_name(images.folder().name.replace("images-", "store-"))
+    names = [each.folder().name.encode() for each in _KINDS]
+    return places.cache() / f"store-{places.digest(names)}"
 
 
 def ready() -> Path:
     """Where they are; they are imported if that was not done."""
-    archive = images.built()
-    assert archive is not None, "images are not built"
+    archives = [archive for each in _KINDS if (archive := each.built())]
+    assert len(archives) == len(_KINDS), "images are not built"
     if not folder().exists():
         with places.building(folder()) as work:
-            _import(archive, work)
+            _import(archives, work)
             for name in ("io.containerd.grpc.v1.cri", "io.containerd.runtime.v2.task", "tmpmounts"):
                 shutil.rmtree(work / name, ignore_errors=True)
     return folder()
 
 
-def _import(archive: Path, root: Path) -> None:
+def _import(archives: Sequence[Path], root: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         settings, socket = Path(temporary, "settings.toml"), Path(temporary, "socket")
         settings.write_text(f"""\
@@ -52,13 +55,14 @@ address = "{temporary}/ttrpc"
         try:
             client = ["ctr", "--address", str(socket), "--namespace", "k8s.io"]
             _wait(server, [*client, "version"])
-            done = subprocess.run(
-                [*client, "images", "import", "--snapshotter", "overlayfs", str(archive)],
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                raise RuntimeError(f"Could not import images: {done.stderr}")
+            for archive in archives:
+                done = subprocess.run(
+                    [*client, "images", "import", "--snapshotter", "overlayfs", str(archive)],
+                    capture_output=True,
+                    text=True,
+                )
+                if done.returncode:
+                    raise RuntimeError(f"Could not import images: {done.stderr}")
         finally:
             server.terminate()
             server.wait(_STARTED_WITHIN)

@@ -28,28 +28,29 @@ class KubeCluster:
     kubeconfig: Path
     ours: bool
 
+    def must_be_ours(self) -> None:
+        """Skips the test on a cluster of others, whose nodes and operators are not ours."""
+        if not self.ours:
+            pytest.skip(f"changes the whole cluster: unset {prerequisites.KUBECONFIG}")
+
     def kill_node(self, name: str) -> None:
         """Take the node away without notice; the test is skipped on a cluster of others."""
-        self._must_be_ours()
+        self.must_be_ours()
         cluster.kill_node(layout.node(name))
 
     def revive_node(self, name: str) -> None:
-        self._must_be_ours()
+        self.must_be_ours()
         cluster.revive_node(layout.node(name))
 
     def tag_image(self, name: str, new: str) -> None:
         """Have all nodes know an image by another name as well."""
-        self._must_be_ours()
+        self.must_be_ours()
         for node in layout.NODES:
             nodes.tag_image(node, name, new)
 
     def untag_image(self, name: str) -> None:
         for node in layout.NODES:
             nodes.untag_image(node, name)
-
-    def _must_be_ours(self) -> None:
-        if not self.ours:
-            pytest.skip(f"changes nodes: unset {prerequisites.KUBECONFIG}")
 
 
 @cache

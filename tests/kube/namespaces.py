@@ -17,6 +17,7 @@ __all__ = ["Namespace"]
 # Every namespace has these.
 _OF_KUBERNETES = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 _GROUPS = ("/api/v1", "/apis/apps/v1", "/apis/batch/v1", "/apis/rbac.authorization.k8s.io/v1")
+_MPI = "/apis/kubeflow.org/v2beta1"  # if mpi-operator is installed; first, as it makes the others
 _WITHIN = 120
 
 
@@ -69,7 +70,8 @@ class Namespace:
     def _found(self) -> list[tuple[str, str]]:
         """Kind and path of each."""
         found = []
-        for group, kind, name in _kinds(self.api):
+        jobs = [(_MPI, "MPIJob", "mpijobs")] if self.api.exists(_MPI) else []
+        for group, kind, name in [*jobs, *_kinds(self.api)]:
             for item in self.api.get(f"{group}/namespaces/{self.name}/{name}")["items"]:
                 title = item["metadata"]["name"]
                 if (kind, title) not in _OF_KUBERNETES:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.kube import images, layout, packages
+from tests.kube import dns, images, layout, packages
 from tests.kube.layout import GATEWAY, POD_NETWORK, Node
 
 __all__ = ["EVICTION", "SETTINGS", "SHARED", "VOLUMES", "write"]
@@ -133,8 +133,8 @@ def _kubelet(node: Node, eviction: Mapping[str, str]) -> dict[str, Any]:
         "failCgroupV1": False,
         "failSwapOn": False,
         "oomScoreAdj": 0,
-        "clusterDomain": "cluster.local",
-        "clusterDNS": [GATEWAY],  # where nothing answers yet
+        "clusterDomain": dns.DOMAIN,
+        "clusterDNS": [GATEWAY],
         "resolvConf": "",
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         "evictionHard": dict(eviction),

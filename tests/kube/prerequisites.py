@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tests.kube import binaries, images, packages, places
+from tests.kube import binaries, golang, images, mpi_images, mpi_operator, packages, places
 
 __all__ = ["KUBECONFIG", "Say", "build", "unavailable"]
 
@@ -24,9 +24,16 @@ def build(say: Say) -> None:
         if not binaries.built():
             say("Building Kubernetes (10 minutes or more)")
             binaries.build()
+        if not mpi_operator.built():
+            say("Building mpi-operator (4 minutes or more)")
+            mpi_operator.build()
+        golang.forget()
         if not images.built():
             say("Building images")
             images.build()
+        if not mpi_images.built():
+            say("Building images of MPI")
+            mpi_images.build()
 
 
 def unavailable() -> str | None:
@@ -40,7 +47,7 @@ def _reason() -> str | None:
         return "a Kubernetes cluster needs Linux: run the tests there"
     if os.geteuid() != 0:
         return "a Kubernetes cluster needs root: run the tests with sudo"
-    if not binaries.built() or not images.built():
+    if not all(each.built() for each in (binaries, mpi_operator, images, mpi_images)):
         return "Kubernetes is not built: run `make kube`"
     if packages.missing():
         return f"programs are missing: run apt-get install {' '.join(packages.missing())}"

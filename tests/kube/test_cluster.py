@@ -67,6 +67,36 @@ def test_pods_reach_the_api_and_each_other(kube_namespace: Namespace) -> None:
     assert kube_namespace.execute(second, ["python", "-c", script, api]).out == "443\n"
 
 
+def test_pods_find_services_and_each_other_by_name(kube_namespace: Namespace) -> None:
+    service = {"clusterIP": "None", "selector": {"app": "a"}, "publishNotReadyAddresses": True}
+    body = {"metadata": {"name": "named"}, "spec": service}
+    kube_namespace.api.create(f"{kube_namespace.path}/services", body)
+    pod = {
+        "containers": [{"name": "main", "image": images.SHELL, "command": ["sleep", "10000"]}],
+        "hostname": "first",
+        "subdomain": "named",
+        "terminationGracePeriodSeconds": 1,
+    }
+    metadata = {"name": "a", "labels": {"app": "a"}}
+    kube_namespace.api.create(f"{kube_namespace.path}/pods", {"metadata": metadata, "spec": pod})
+    kube_namespace.wait(f"{kube_namespace.path}/pods/a", "Running")
+    address = kube_namespace.api.get(f"{kube_namespace.path}/pods/a")["status"]["podIP"]
+    asking = kube_namespace.run_pod("b", image=images.PYTHON)
+    kube_namespace.wait(asking, "Running")
+
+    def found(name: str) -> str:
+        script = f"import socket; print(socket.gethostbyname('{name}'))"
+        return kube_namespace.execute(asking, ["python", "-c", script]).out.strip()
+
+    within = f"named.{kube_namespace.name}"
+    until(lambda: found("first.named") == address)
+    for name in (f"first.{within}.svc", f"first.{within}.svc.cluster.local", "named"):
+        assert found(name) == address
+    assert found("kubernetes.default") == layout.API_SERVICE
+    for name in (f"second.{within}.svc", "other", "example.com"):
+        assert found(name) == ""
+
+
 @pytest.mark.parametrize(
     ("image", "user"), [(images.SHELL, "0\n"), (images.SHELL_AS_USER, "1000\n")]
 )

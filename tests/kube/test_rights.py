@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Transient
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab
-from tests.kube.accounts import Account
+from tests.kube.accounts import Account, allowed, single, without
 from tests.kube.fixtures import KubeCluster
 from tests.support.waiting import until
 
@@ -33,14 +31,6 @@ def account(
     made = Account(kit, kube_cluster.kubeconfig, tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(made.file))
     return made
-
-
-def _allowed(verb: str, group: str, resource: str) -> bool:
-    from sojourn.clouds.k8s.api import Api
-    from sojourn.clouds.k8s.checkup import _allowed as allowed
-    from sojourn.clouds.k8s.kubeconfig import load
-
-    return allowed(Api(load), verb, group, resource)
 
 
 def test_the_role_is_enough(lab: Lab, account: Account) -> None:
@@ -63,36 +53,20 @@ def test_every_verb_of_every_rule_is_needed(lab: Lab, account: Account) -> None:
     rules = account.rules()
     _whole_life(lab)
     needless = []
-    for rule, resource, verb in _single(rules):
-        account.set_rules(_without(rules, rule, resource, verb))
+    for rule, resource, verb in single(rules):
+        if (verb, resource) in _OPTIONAL:
+            continue
+        account.set_rules(without(rules, rule, resource, verb))
         group = rule["apiGroups"][0]
-        until(lambda v=verb, g=group, r=resource: not _allowed(v, g, r))  # type: ignore[misc]
+        until(lambda v=verb, g=group, r=resource: not allowed(v, g, r))  # type: ignore[misc]
         refused = _refused(lab)
         if not re.search(rf"\b{verb} {resource}", refused):
             needless.append((verb, resource, refused))
         account.set_rules(rules)
-        until(lambda v=verb, g=group, r=resource: _allowed(v, g, r))  # type: ignore[misc]
+        until(lambda v=verb, g=group, r=resource: allowed(v, g, r))  # type: ignore[misc]
         for item in sojourn.list_tasks():
             item.delete(force=True, fetch=False)
     assert needless == []
-
-
-def _single(rules: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    for rule in rules:
-        for resource in rule["resources"]:
-            for verb in rule["verbs"]:
-                if (verb, resource) not in _OPTIONAL:
-                    yield rule, resource, verb
-
-
-def _without(
-    rules: list[dict[str, Any]], rule: dict[str, Any], resource: str, verb: str
-) -> list[dict[str, Any]]:
-    others = [each for each in rules if each is not rule]
-    beside = [each for each in rule["resources"] if each != resource]
-    verbs = [each for each in rule["verbs"] if each != verb]
-    rest = [(beside, rule["verbs"]), ([resource], verbs)]
-    return others + [{**rule, "resources": r, "verbs": v} for r, v in rest if r and v]
 
 
 def _refused(lab: Lab) -> str:

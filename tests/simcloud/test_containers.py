@@ -191,6 +191,18 @@ def test_an_image_with_a_user_of_its_own(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("engine", ["podman", "docker"])
+def test_files_at_any_path_are_in_the_container(lab: Lab) -> None:
+    files = {'/srv/a b, "c":d/HPL.dat': "HPL\n", "/etc/own.conf": "own\n", "in/seed": "42\n"}
+    script = "#!/bin/sh\n" + "".join(f"cat '{path}'\n" for path in files)
+    result = lab.create(
+        f"{script}ls -d /srv/*/* | wc -l\n", image=f"docker://{containers.PERSON}", files=files
+    )
+    assert result.wait().status is State.SUCCEEDED
+    assert [line.strip() for line in log_of(result)] == ["HPL", "own", "42", "1"]
+    result.delete()
+
+
+@pytest.mark.parametrize("engine", ["podman", "docker"])
 @pytest.mark.parametrize(
     ("image", "script", "told"),
     [

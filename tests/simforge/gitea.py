@@ -59,20 +59,25 @@ class SimGitea(SimForge):
             "GET", _REPO, lambda call: (200, {"name": "widgets", "private": not self.public})
         )
         self.route("GET", _ORG, lambda call: (200, {"name": "acme", "visibility": "public"}))
-        self.route("GET", "/api/v1/version", lambda call: (200, {"version": "1.26.0"}))
         self.route("GET", "/api/v1/user", lambda call: (200, {"login": "owner"}))
+        self.route("GET", _REPO + "/actions/tasks", self._tasks)
+        self.own_routes()
+        for name in ("Declare", "FetchTask", "UpdateTask", "UpdateLog"):
+            self.route("POST", _SERVICE + name, getattr(self, f"_{name.lower()}"))
+
+    def own_routes(self) -> None:
+        """What Forgejo does not have, or not in this way."""
+        self.route("GET", "/api/v1/version", lambda call: (200, {"version": "1.26.0"}))
         for scope in (_REPO, _ORG):
             runners = scope + "/actions/runners"
             self.route("GET", runners, self._list)
             self.route("POST", runners + "/registration-token", self._registration_token)
             self.route("PATCH", runners + r"/(\d+)", self._edit)
-            self.route("DELETE", runners + r"/(\d+)", self._delete)
+            self.route("DELETE", runners + r"/(\d+)", self.delete_runner)
             self.route("GET", scope + "/actions/jobs", self._jobs)
         self.route("GET", _REPO + r"/actions/runs/(\d+)", self._run)
         self.route("POST", _REPO + r"/actions/runs/(\d+)/rerun-failed-jobs", self._rerun)
-        self.route("GET", _REPO + "/actions/tasks", self._tasks)
-        for name in ("Register", "Declare", "FetchTask", "UpdateTask", "UpdateLog"):
-            self.route("POST", _SERVICE + name, getattr(self, f"_{name.lower()}"))
+        self.route("POST", _SERVICE + "Register", self._register)
 
     @property
     def repo(self) -> str:
@@ -82,12 +87,15 @@ class SimGitea(SimForge):
         return {"SOJOURN_RUNNER_SOURCE_GITEA": f"{self.url}/_download/gitea-runner"}
 
     def program(self) -> bytes:
+        return self.zipped({"__main__.py": PROGRAMS / "gitea" / "gitea_runner.py"})
+
+    def zipped(self, files: dict[str, Path]) -> bytes:
         """With a library for YAML, which a real Gitea sends: Python runs what is in a zip."""
         buffer = io.BytesIO(b"#!/usr/bin/env python3\n")
         buffer.seek(0, io.SEEK_END)
         with zipfile.ZipFile(buffer, "a") as target:
-            program = (PROGRAMS / "gitea" / "gitea_runner.py").read_bytes()
-            target.writestr(zipfile.ZipInfo("__main__.py"), program)
+            for name, path in files.items():
+                target.writestr(zipfile.ZipInfo(name), path.read_bytes())
             for file in sorted(Path(yaml.__file__).parent.glob("*.py")):
                 target.writestr(zipfile.ZipInfo(f"yaml/{file.name}"), file.read_bytes())
         return buffer.getvalue()
@@ -152,22 +160,22 @@ class SimGitea(SimForge):
         self.registration_tokens.setdefault(scope, secrets.token_hex(20))
         return 200, {"token": self.registration_tokens[scope]}
 
-    def _runner(self, call: Call) -> Runner:
+    def runner_of(self, call: Call) -> Runner:
         runner = self.work.runners.get(int(call.parts[0]))
         if runner is None:
             raise Refusal(404, "Runner not found")
         return runner
 
     def _edit(self, call: Call) -> tuple[int, object]:
-        runner = self._runner(call)
+        runner = self.runner_of(call)
         body = checked(call.body, {"disabled": bool}, {})
         runner.paused = body["disabled"]
         (self.disabled.add if body["disabled"] else self.disabled.discard)(runner.id)
         return 200, self._shown(runner)
 
-    def _delete(self, call: Call) -> tuple[int, object]:
+    def delete_runner(self, call: Call) -> tuple[int, object]:
         """One that has a job, too."""
-        del self.work.runners[self._runner(call).id]
+        del self.work.runners[self.runner_of(call).id]
         return 204, None
 
     def _jobs(self, call: Call) -> tuple[int, object]:
@@ -203,7 +211,7 @@ class SimGitea(SimForge):
         times = [task.started for task in self.tasks.values() if task.job is job]
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(max(times, default=0)))
 
-    def _job(self, call: Call) -> Job:
+    def job_of_run(self, call: Call) -> Job:
         found = (job for job in self.work.jobs.values() if job.run == int(call.parts[0]))
         job = next(found, None)
         if job is None:
@@ -211,12 +219,12 @@ class SimGitea(SimForge):
         return self.work.settled(job)
 
     def _run(self, call: Call) -> tuple[int, object]:
-        job = self._job(call)
+        job = self.job_of_run(call)
         shown = {"id": job.run, "run_number": job.id, "status": job.status}
         return 200, {**shown, "conclusion": job.conclusion} if job.conclusion else shown
 
     def _rerun(self, call: Call) -> tuple[int, object]:
-        job = self._job(call)
+        job = self.job_of_run(call)
         if job.status != "completed":
             raise Refusal(400, "this workflow run is not done")
         if job.conclusion != "success":
@@ -233,6 +241,7 @@ class SimGitea(SimForge):
             }
             for task in reversed(self.tasks.values())
         ]
+        rows = [row for row in rows if call.query.get("status") in (None, row["status"])]
         return self._page(call, "workflow_runs", rows)
 
     def _register(self, call: Call) -> tuple[int, object]:
@@ -246,16 +255,16 @@ class SimGitea(SimForge):
         labels = tuple(body.get("labels", ()))
         single = body.get("ephemeral", False)
         runner = self.work.register(body["name"], labels, single=single)
-        made = {"id": str(runner.id), "uuid": self._uuid(runner), "token": runner.key}
+        made = {"id": str(runner.id), "uuid": self.runner_uuid(runner), "token": runner.key}
         shown = {**made, "name": runner.name, "labels": labels}
         return 200, {"runner": {**shown, "ephemeral": True} if single else shown}
 
-    def _uuid(self, runner: Runner) -> str:
+    def runner_uuid(self, runner: Runner) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_URL, str(runner.id)))
 
     def _caller(self, call: Call) -> Runner:
         for runner in self.work.runners.values():
-            if self._uuid(runner) == call.headers.get(
+            if self.runner_uuid(runner) == call.headers.get(
                 "x-runner-uuid"
             ) and runner.key == call.headers.get("x-runner-token"):
                 return runner

@@ -47,10 +47,11 @@ class Runner:
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     seen: float = float("-inf")
     paused: bool = False
+    offline_after: float = OFFLINE_AFTER
 
     @property
     def online(self) -> bool:
-        return time.monotonic() - self.seen < OFFLINE_AFTER
+        return time.monotonic() - self.seen < self.offline_after
 
 
 class Work:
@@ -62,6 +63,7 @@ class Work:
         self.jobs: dict[int, Job] = {}
         self.ever = 0  # runners that were registered
         self.lost_after = LOST_AFTER
+        self.offline_after = OFFLINE_AFTER
         self._numbers = iter(range(101, 10**9))
 
     def number(self) -> int:
@@ -71,6 +73,7 @@ class Work:
     def register(self, name: str, labels: tuple[str, ...], *, single: bool) -> Runner:
         with self.lock:
             runner = Runner(self.number(), name, labels, single)
+            runner.offline_after = self.offline_after
             self.runners[runner.id] = runner
             self.ever += 1
             return runner

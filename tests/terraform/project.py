@@ -171,6 +171,15 @@ class Project:
         """Wait until a refresh shows a task in this state."""
         until(lambda: self.refreshed(address).get("state") == state, 60)
 
+    def output(self, name: str) -> str:
+        """An output of the root module, after a refresh."""
+        self.run("apply", "-refresh-only", "-auto-approve", "-no-color")
+        return self.run("output", "-raw", name).out
+
+    def until_output(self, name: str, value: str) -> None:
+        """Wait until a refresh shows this."""
+        until(lambda: self.output(name) == value, 60)
+
     def sojourn(self, *arguments: str, code: int = 0) -> Ran:
         """Run our own command line in the same account."""
         done = subprocess.run(

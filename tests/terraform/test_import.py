@@ -36,6 +36,31 @@ def _changed(change: dict[str, Any]) -> list[str]:
     return [name for name in before if before[name] != after[name]]
 
 
+def test_a_gang_with_mpi_and_files_is_imported_without_a_replacement(project: Project) -> None:
+    own = _create(project, "--slots", "2", "--gang-timeout", "5m", "--file", "in/a=b")
+    project.write(
+        """
+resource "iterative_task" "example" {
+  cloud        = "local"
+  script       = file("train.sh")
+  gang_timeout = 300
+  mpi          = { slots = 2 }
+  files        = { "in/a" = "b" }
+}
+"""
+    )
+    project.init()
+    project.run("import", "iterative_task.example", own)
+    found = project.task()
+    assert (found["gang"], found["files"]) == (True, {"in/a": "b"})
+    assert found["mpi"] == {"slots": "2", "implementation": "openmpi"}
+    change = _planned(project)
+    assert (change["actions"], _changed(change)) == (["update"], ["mpi"])
+    project.apply()
+    project.plan()
+    project.destroy()
+
+
 def test_a_task_of_the_command_line_is_imported_and_led_on(project: Project) -> None:
     maps = ("--env", "A=secret", "--tag", "a=b", "--mount", "/a=b", "--option", "c=d")
     own = _create(project, *maps, "--spot", "0.1")

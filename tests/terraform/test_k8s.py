@@ -10,6 +10,7 @@ from tests.contract.clouds import k8s_kit
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.kit import in_use
 from tests.kube import layout
+from tests.kube.in_use import cluster_in_use
 from tests.simforge.github import SimGitHub
 from tests.simforge.server import served
 from tests.support.waiting import until
@@ -127,3 +128,53 @@ def test_a_runner(kit: KubernetesKit, on_k8s: Project) -> None:
         more = 'kubernetes_readiness_command = "true"'
         live_as_runner(on_k8s, forge, "kubernetes", more)
     assert kit.leaks() == []
+
+
+_OPERATOR = """
+resource "iterative_mpi_operator" "operator" {
+  ARGUMENTS
+}
+"""
+
+
+@pytest.mark.alone
+def test_mpi_operator(kit: KubernetesKit, on_k8s: Project) -> None:
+    """Installed, found again, moved, imported, kept while it is used, and removed."""
+    cluster_in_use().must_be_ours()
+    address = "iterative_mpi_operator.operator"
+    on_k8s.sojourn("mpi", "uninstall", "--force")
+    on_k8s.write(_OPERATOR.replace("ARGUMENTS", ""))
+    on_k8s.init()
+    assert "1 to add, 0 to change, 0 to destroy" in on_k8s.plan(code=2).out
+    on_k8s.apply()
+    made = on_k8s.task(address)
+    assert (made["id"], made["namespace"]) == ("mpi-operator", "mpi-operator")
+    assert (made["image"], made["version"]) == ("mpioperator/mpi-operator:0.8.2", "0.8.2")
+    on_k8s.plan(code=0)
+    on_k8s.run("state", "rm", address)
+    on_k8s.run("import", "-no-color", address, "mpi-operator")
+    on_k8s.plan(code=0)
+    on_k8s.write(_OPERATOR.replace("ARGUMENTS", f'namespace = "{kit.api.namespace}"'))
+    assert "must be replaced" in on_k8s.plan(code=2).out
+    on_k8s.apply()
+    assert on_k8s.task(address)["id"] == kit.api.namespace
+    _use(kit)
+    refused = on_k8s.destroy(code=1)
+    assert f"in use by {kit.api.namespace}/job" in refused.said
+    kit.api.delete("MPIJob", "job")
+    until(lambda: kit.api.find("MPIJob", "job") is None)
+    on_k8s.sojourn("mpi", "status")
+    on_k8s.destroy()
+    assert on_k8s.sojourn("mpi", "status", code=1).out == "mpi-operator is not installed\n"
+    until(lambda: kit.leaks() == [], 60)
+
+
+def _use(kit: KubernetesKit) -> None:
+    pod = {"containers": [{"name": "main", "image": "localhost/mpi:1"}]}
+    replicas = {"replicas": 1, "template": {"spec": pod}}
+    spec = {
+        "mpiReplicaSpecs": {"Launcher": replicas, "Worker": replicas},
+        "runPolicy": {"suspend": True},
+    }
+    body = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": spec}
+    kit.api.create("MPIJob", {**body, "metadata": {"name": "job"}})

@@ -11,6 +11,7 @@ import pytest
 
 from tests.simforge.github import SimGitHub
 from tests.simforge.server import SimForge, served
+from tests.simforge.tls import make_certificate
 from tests.simforge.work import Job
 from tests.support.waiting import until
 from tests.terraform.hcl import quoted
@@ -210,6 +211,23 @@ def test_one_whose_apply_was_killed_is_taken_over(project: Project, forge: SimFo
     assert list(project.known()) == project.tasks() == [own]
     assert [each.name for each in forge.work.runners.values()] == ["builder"]
     project.destroy()
+
+
+@pytest.mark.parametrize("content", [False, True], ids=["path", "content"])
+def test_a_forge_with_a_private_authority(project: Project, tmp_path: Path, content: bool) -> None:
+    made = make_certificate(tmp_path)
+    with served(SimGitHub(), tls=made.secured()) as forge:
+        project.environment["CML_TOKEN"] = forge.token
+        _write(project, forge)
+        assert "ca_file" in project.plan(code=1).said
+        given = made.file.read_text() if content else str(made.file)
+        _write(project, forge, f"ca_file = {quoted(given)}")
+        project.apply()
+        job = _finished(forge, forge.work.queue("test -s $SSL_CERT_FILE && echo trusted", "tf"))
+        assert (job.conclusion, job.log) == ("success", "trusted\n")
+        project.plan(code=0)
+        project.destroy()
+        assert forge.work.runners == {}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from sojourn.agent.disk import remove_tree
 from sojourn.agent.environment import script_environment
 from sojourn.agent.gang import AlreadyDone, GangLife, RoundOver
 from sojourn.agent.gangmember import describe, gang_variables
+from sojourn.agent.given import put_into, stage
 from sojourn.agent.mpi import MpiHost
 from sojourn.agent.outcomes import also_saying, meets, obstacle, unstored, why_ended
 from sojourn.agent.process import CannotStart, run_here
@@ -287,7 +288,9 @@ class Attempt:
 
     def _restore_pushed(self) -> Manifest:
         pushed = newest(self._store, layout.WORKDIR)
-        return self._restore_from(pushed[1] if pushed else Manifest())
+        restored = self._restore_from(pushed[1] if pushed else Manifest())
+        put_into(self._workdir, self._task.files)
+        return restored
 
     def _restore_from(self, manifest: Manifest) -> Manifest:
         ctx = Context(self._telling.on_event, cancelled=self._notice.event, deadline=self._deadline)
@@ -309,10 +312,16 @@ class Attempt:
             startup.chmod(0o755)  # the script, which runs it, may be another user's
             text = staying(startup)
         _write_program(file, text)
+        stage(self._folder, self._task.files)
         given = load_environment(self._store)
         if self._task.runner:
             self._runner = RunnerLife(
-                self._task.runner, given, self._folder, self._workdir, self._snapshots.soon
+                self._task.runner,
+                given,
+                self._folder,
+                self._workdir,
+                self._snapshots.soon,
+                self._store,
             )
             self._runner.prepare()
         environment = script_environment(

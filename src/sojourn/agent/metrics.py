@@ -24,8 +24,8 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def metric(port: int, name: str, mark: str = "") -> float:
-    """The sum of all values of one metric; 0 if nobody answers, or a program without the mark."""
+def metric(port: int, name: str, mark: str = "") -> float | None:
+    """The sum of all values of one metric; 0 of a program without the mark; None: no answer."""
     try:
         # Not by urllib: it would ask a proxy.
         with closing(http.client.HTTPConnection(_HOST, port, _WITHIN)) as connection:
@@ -33,7 +33,7 @@ def metric(port: int, name: str, mark: str = "") -> float:
             text = connection.getresponse().read(_LARGEST).decode("utf-8", "replace")
         return sum(values(text, name)) if mark in text else 0
     except (OSError, ValueError, http.client.HTTPException):
-        return 0
+        return None
 
 
 def values(text: str, name: str) -> Iterator[float]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from sojourn.storage.store import Store
+
 __all__ = ["TOKEN", "RunnerLife"]
 
 TOKEN = "token"
@@ -42,13 +44,15 @@ _LEAVE_WITHIN = 60.0
 _END_WITHIN = 60.0  # for a program without a job that was asked to end
 _RECALL_WITHIN = 60.0
 _RERUN_WITHIN = 1800.0
+_SILENT_FOR = 10.0  # of a program that counts its jobs, on a busy machine
 _LONGEST = 1000  # bytes that a job can tell of itself
 
 
 class RunnerLife:
     """Tells when a runner is over; until then, serves its script.
 
-    `folder`: ours. `workdir`: what the next machine gets, too; `store` has it stored now.
+    `folder`: ours. `workdir`: what the next machine gets, too; `store` has it stored now. `kept`:
+    the task's store, which may have the program.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class RunnerLife:
         folder: Path,
         workdir: Path,
         store: Callable[[], None],
+        kept: Store,
     ) -> None:
         credentials = json.loads(environment.get(CREDENTIALS, "{}"))
         self._token = credentials.pop(TOKEN, "")
@@ -71,8 +76,10 @@ class RunnerLife:
         self._job = workdir / "jobs" / "now"
         self._mark = workdir / "busy"
         self._port = 0
+        self._counted, self._answered = 0.0, 0.0
         self._since = time.monotonic()
         self._store = store
+        self._kept = kept
         self._runs = False
         self._doing: Job | None = None
         self._rerunning: threading.Thread | None = None
@@ -122,7 +129,7 @@ class RunnerLife:
 
     def _look(self, now: float) -> None:
         """Whether there is a job; the next machine has to know, if this one is lost."""
-        counted = self._count() > 0
+        counted = self._count(now) > 0
         job = self._told() or (Job("") if counted else None)
         if job != self._doing:  # which one it is may be told later than that there is one
             self._doing = job
@@ -166,17 +173,23 @@ class RunnerLife:
                 self.reason += "; still registered, until the next launch or `sojourn gc`"
         return self._left
 
-    def _count(self) -> float:
+    def _count(self, now: float) -> float:
         """The jobs that are being carried out, of a program that counts them instead.
 
-        Its script tells the name of the metric. A program that does not answer has none: it ends
-        when it is asked, but not before its job does.
+        Its script tells the name of the metric. A program that does not answer for a while has
+        none: it ends when it is asked, but not before its job does. Before that it may only be
+        slow, and a job that it has must not be taken for one that is over.
         """
         try:
             name, _, mark = (self._state / "metric").read_text().strip().partition(" ")
         except OSError:
             return 0
-        return metric(self._port, name, mark)
+        found = metric(self._port, name, mark)
+        if found is not None:
+            self._counted, self._answered = found, now
+        elif now - self._answered > _SILENT_FOR:
+            self._counted = 0
+        return self._counted
 
     def _told(self) -> Job | None:
         """The job that is being carried out, as the program's hooks and processes tell."""
@@ -224,7 +237,7 @@ class RunnerLife:
 
     def _bring(self) -> None:
         try:
-            runner_program.fetch(self._runner.programs, self._program)
+            runner_program.fetch(self._runner.programs, self._program, self._kept)
         except Exception as error:  # whatever it is, the script waits for an answer
             why = error.message if isinstance(error, SojournError) else str(error)
             self._tell("no-program", f"could not fetch the runner program: {why}")

@@ -1,4 +1,4 @@
-"""The program of a CI runner, from where its forge has it."""
+"""The program of a CI runner: from the store if a laptop put it there, else from its forge."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from sojourn.core.context import Context
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import NotFound, Transient
 from sojourn.forges.http import download
+from sojourn.storage.programs import take_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from sojourn.core.runner import Program
+    from sojourn.storage.store import Store
 
 __all__ = ["fetch"]
 
 
-def fetch(programs: Mapping[str, Program], folder: Path) -> None:
+def fetch(programs: Mapping[str, Program], folder: Path, store: Store) -> None:
     """The one for this machine, unpacked into a folder that is made for it."""
     found = programs.get(platform.machine())
     if found is None:
@@ -29,12 +31,21 @@ def fetch(programs: Mapping[str, Program], folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o755)
     file = folder / found.url.rpartition("/")[2]
-    download(Context(), found.url, file, found.sha256)
+    if not take_program(store, found.sha256, file):
+        _download(found, file)
     if file.name.endswith((".tar.gz", ".tgz")):
         _unpack(file, folder)
         file.unlink()
     else:
         file.chmod(0o755)
+
+
+def _download(found: Program, file: Path) -> None:
+    try:
+        download(Context(), found.url, file, found.sha256)
+    except Transient as error:
+        more = "set upload_program (--upload-program) if machines have no access to it"
+        raise Transient(f"{error.message}; {more}") from error
 
 
 def _unpack(file: Path, folder: Path) -> None:

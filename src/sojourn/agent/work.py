@@ -15,6 +15,7 @@ from sojourn.agent.process import adopt_orphans
 from sojourn.agent.wakeup import Wakeup
 from sojourn.core.context import Context
 from sojourn.core.errors import Cancelled, NotFound, Transient
+from sojourn.storage import layout
 from sojourn.storage.data import load_task
 from sojourn.storage.lease import Lease, Leases
 from sojourn.storage.store import Store, StoreAddress, open_store
@@ -51,6 +52,7 @@ class Agent:
         self._config = config
         self._store = store
         self._launch = launch
+        self._run = 1
         self._once = once
         self._dead: Container[str] = dead if dead is not None else frozenset(config.dead)
         self._began = time.monotonic()
@@ -78,6 +80,7 @@ class Agent:
             task = self._load_task(ctx, store)
             if task is None:
                 return RANK_ENDED
+            self._run = layout.newest_run(store.list(layout.RUNS))
             leases = Leases(
                 store,
                 self._config.machine,
@@ -103,11 +106,35 @@ class Agent:
             if self._launch:
                 attempt.launch = self._launch
             code = attempt.run()
+            rank = lease.rank
+            if code == RANK_ENDED and task.warm:
+                again = self._next_run(ctx, store, task.warm)
+                if again is None:
+                    return RANK_ENDED
+                task, self._began = again, time.monotonic()
+                continue
             if code != AGAIN:
                 return code
             if self._once or self._notice:
                 return GONE
-            rank = lease.rank
+
+    def _next_run(self, ctx: Context, store: Store, seconds: float) -> Task | None:
+        """Stay for another run; None if none began in time, or the machine goes away."""
+        give_up = time.monotonic() + seconds
+        while time.monotonic() < give_up:
+            try:
+                newest = layout.newest_run(store.list(layout.RUNS))
+                if newest > self._run:
+                    self._run = newest
+                    return load_task(store)
+                ctx.sleep(self._config.look)
+            except Cancelled:
+                return None
+            except (NotFound, Transient) as error:
+                say(str(error))
+                if isinstance(error, NotFound):
+                    return None  # the task was deleted
+        return None
 
     def _load_task(self, ctx: Context, store: Store) -> Task | None:
         """None if it was deleted: whoever comes next would find nothing to do either."""

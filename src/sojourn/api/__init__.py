@@ -3,7 +3,7 @@
 Nothing here prints or exits. Events go to `on_event`; errors are those of `sojourn.core.errors`.
 """
 
-from sojourn.api import images
+from sojourn.api import images, mpi
 from sojourn.api.creating import check, create, load, load_all, plan, run
 from sojourn.api.finding import gc, get, latest, latest_deleted, list_tasks, overview, saved_log
 from sojourn.api.handle import Handle, Result
@@ -25,6 +25,7 @@ __all__ = [
     "list_tasks",
     "load",
     "load_all",
+    "mpi",
     "overview",
     "plan",
     "run",

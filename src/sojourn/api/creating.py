@@ -104,6 +104,8 @@ def create(
 ) -> Handle:
     """Make everything a task needs, upload its workdir and start it.
 
+    A task with a name that kept its machines `warm` after its last run uses them again.
+
     `task`: or the path of its file, as `load` takes it. `changes`: fields that are to be other
     than in the task. `id`: that of an earlier creation, to go on with it.
     """
@@ -111,7 +113,8 @@ def create(
     ctx = ctx or context_for(on_event)
     cloud = clouds.load(task.cloud)
     launch = launch_of(ctx, task, id, gitignore)
-    engine.creation.create(ctx, cloud, launch)
+    if not (task.warm and task.name and engine.again.run_again(ctx, cloud, launch)):
+        engine.creation.create(ctx, cloud, launch)
     return Handle(cloud, launch.id, ctx, launch.task)
 
 

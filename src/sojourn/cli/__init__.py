@@ -40,6 +40,7 @@ _COMMANDS = {
     "machine": ("machine", "Create machines that stay, and use them."),
     "image": ("image", "Make machine images, list and delete them."),
     "runner": ("runner", "Launch CI runners, list and delete them."),
+    "mpi": ("mpi", "Run MPI programs on several machines."),
     "doctor": ("doctor", "Check the installation, credentials and clouds."),
     "terraform": ("terraform", "Install or remove the provider for Terraform and OpenTofu."),
     "completion": ("completion", "Print the completion script for a shell."),

@@ -7,19 +7,33 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sojourn.api import Handle
     from sojourn.cli.session import Session
+    from sojourn.core.status import Status
 
 __all__ = ["see_through"]
 
 
-def see_through(session: Session, handle: Handle, *, keep: bool, keep_failed: bool) -> int:
-    """Follow a task to its end, download its results and delete it; returns the exit code."""
+def see_through(
+    session: Session,
+    handle: Handle,
+    *,
+    keep: bool,
+    keep_failed: bool,
+    ended: Callable[[Handle, Status], None] = lambda handle, now: None,
+) -> int:
+    """Follow a task to its end, download its results and delete it; returns the exit code.
+
+    `ended`: what else is to be done before it is deleted.
+    """
     from sojourn.cli.following import attended, exit_code
 
     now = attended(session, handle)
     code = exit_code(now)
     try:
+        ended(handle, now)
         result = handle.conclude(now, keep=keep, keep_failed=keep_failed)
     except NotFound:
         session.ctx.warn(

@@ -42,8 +42,9 @@ class Typed:
 
     def line(self, *words: str) -> str:
         """Another line to type, with the same options; values that may be secret are left out."""
-        typed = ["sojourn", self.verb, *_without_secrets(self.options), *_without_secrets(words)]
-        return shlex.join(typed).replace("'...'", "...")
+        typed = [*_without_secrets(self.options), *_without_secrets(words)]
+        said = f"sojourn {self.verb} {shlex.join(typed)}".rstrip()
+        return said.replace("'...'", "...")
 
 
 def _without_secrets(words: tuple[str, ...]) -> list[str]:

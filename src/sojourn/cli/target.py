@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sojourn.cli.commandline import Typed, WithCommand
 
-__all__ = ["read_target", "stranded"]
+__all__ = ["is_command", "read_target", "stranded"]
 
 _RUNS = {".jl": "julia", ".js": "node", ".py": "python3", ".r": "Rscript", ".sh": "bash"}
 
@@ -39,7 +39,7 @@ def read_target(ctx: click.Context, typed: Typed, workdir: str) -> list[Task]:
     if is_task_file(Path(file)):
         tasks = [found.task for found in read_tasks(_readable(typed, Path(file), workdir))]
         return [replace(task, arguments=tuple(arguments)) for task in tasks] if arguments else tasks
-    if _is_command(file, workdir):
+    if is_command(file, workdir):
         return [_command(ctx, typed, workdir)]
     if not typed.literal:
         _refuse_options(ctx, typed)
@@ -58,7 +58,7 @@ def stranded(words: tuple[str, ...], workdir: str) -> list[str]:
     return found
 
 
-def _is_command(word: str, workdir: str) -> bool:
+def is_command(word: str, workdir: str) -> bool:
     """A file that is here is a script, unless it is a program; a folder is no reason."""
     if word == "-":
         return False

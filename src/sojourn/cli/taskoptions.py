@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,13 +12,21 @@ from sojourn import clouds
 from sojourn.cli.commandline import Typed
 from sojourn.cli.target import read_target, stranded
 from sojourn.core.errors import InvalidInput
+from sojourn.core.gang import IMPLEMENTATIONS
 from sojourn.taskfiles.changes import changed
 from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["PATH", "fields_from", "machine_options", "task_options", "tasks_from"]
+__all__ = [
+    "PATH",
+    "fields_from",
+    "machine_options",
+    "mpi_options",
+    "task_options",
+    "tasks_from",
+]
 
 PATH = click.Path(readable=False)
 """Shells complete it. Whether it can be read we look at ourselves, and name the field."""
@@ -27,7 +35,12 @@ PATH = click.Path(readable=False)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # How each map of texts is written, where it is not NAME=VALUE.
-_FORMS = {"mounts": "--mount PATH=WHAT", "options": "--option KEY=VALUE or --option KEY=@FILE"}
+_FORMS = {
+    "files": "--file PATH=@FILE or --file PATH=TEXT",
+    "mounts": "--mount PATH=WHAT",
+    "options": "--option KEY=VALUE or --option KEY=@FILE",
+}
+_FROM_FILES = {"files": "--file", "options": "--option"}
 
 
 class _CloudOption(click.Option):
@@ -40,8 +53,8 @@ class _CloudOption(click.Option):
         return (record[0], f"{record[1]} [{'; '.join(texts)}]") if record and texts else record
 
 
+_NAME = click.option("--name", help="Task name; the same name always means the same task.")
 _OPTIONS = (
-    click.option("--name", help="Task name; the same name always means the same task."),
     click.option(
         "--cloud", help=f"Cloud to run on, {clouds.any_of()} (default: {clouds.NAMES[0]})."
     ),
@@ -121,6 +134,32 @@ _OPTIONS = (
 )
 
 
+_GANG_TIMEOUT = click.option(
+    "--gang-timeout",
+    metavar="DURATION",
+    help="Fail unless all machines of a gang are there in time (default: 30m).",
+)
+_MPI = (
+    click.option("--slots", type=int, help="MPI processes per machine (default: 1)."),
+    click.option(
+        "--mpi-implementation",
+        metavar="NAME",
+        help=f"{', '.join(IMPLEMENTATIONS)} (default: {IMPLEMENTATIONS[0]}).",
+    ),
+)
+_FILE = click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="PATH=@FILE",
+    help="Put a small file at this path of the machine or workdir; PATH=TEXT gives its text; "
+    "repeatable.",
+)
+_WARM = click.option(
+    "--warm",
+    metavar="DURATION",
+    help="Keep machines for this long after the end, for another run under the same name.",
+)
 _OF_TASKS = (
     click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
     click.option(
@@ -129,11 +168,15 @@ _OF_TASKS = (
         default=None,
         help="Start all machines together, and all again if one is lost.",
     ),
+    _GANG_TIMEOUT,
     click.option(
-        "--gang-timeout",
-        metavar="DURATION",
-        help="With --gang, fail unless all machines are there in time (default: 30m).",
+        "--mpi",
+        is_flag=True,
+        default=None,
+        help="Run the script once, with an mpirun that starts processes on all machines.",
     ),
+    *_MPI,
+    _FILE,
     click.option(
         "--stay",
         is_flag=True,
@@ -145,19 +188,34 @@ _OF_TASKS = (
         metavar="DURATION",
         help="With --stay, end machines that are idle for this long (default: no limit).",
     ),
+    _WARM,
+)
+_OF_MPI = (
+    click.option("--machines", "parallelism", type=int, help="Number of machines (default: 1)."),
+    *_MPI,
+    _GANG_TIMEOUT,
+    _FILE,
+    _WARM,
 )
 
 
 def task_options(function: _Function) -> _Function:
     """Adds an option for every field of a task."""
-    for option in reversed((*_OPTIONS, *_OF_TASKS)):
-        function = option(function)
-    return function
+    return _with(function, (_NAME, *_OPTIONS, *_OF_TASKS))
 
 
 def machine_options(function: _Function) -> _Function:
     """Adds an option for every field of a task that is a machine."""
-    for option in reversed(_OPTIONS):
+    return _with(function, (_NAME, *_OPTIONS))
+
+
+def mpi_options(function: _Function) -> _Function:
+    """Adds an option for every field of a task that runs an MPI program, but for its name."""
+    return _with(function, (*_OF_MPI, *_OPTIONS))
+
+
+def _with(function: _Function, options: Sequence[Callable[[_Function], _Function]]) -> _Function:
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -183,14 +241,24 @@ def fields_from(options: Mapping[str, Any]) -> dict[str, Any]:
         if given.get("output"):
             raise InvalidInput("output", "cannot be combined with --no-output")
         given["output"] = ""
-    for name in ("environment", "container_opts", "tags", "mounts", "options"):
+    for name in ("environment", "container_opts", "tags", "mounts", "options", "files"):
         if name in given:
             given[name] = _pairs(name, given[name])
-    if "options" in given:
-        given["options"] = {key: _from_file(key, text) for key, text in given["options"].items()}
+    for name in _FROM_FILES:
+        if name in given:
+            given[name] = {key: _from_file(name, key, text) for key, text in given[name].items()}
+    given.update(_mpi(given))
     for file in reversed(given.pop("env_files", ())):
         given["environment"] = {**_read_env_file(file), **given.get("environment", {})}
     return given
+
+
+def _mpi(given: dict[str, Any]) -> dict[str, Any]:
+    """What is said of MPI, as one field; slots and implementation say that it is wanted."""
+    wanted = given.pop("mpi", False)
+    names = {"slots": "slots", "mpi_implementation": "implementation"}
+    said = {field: given.pop(name) for name, field in names.items() if name in given}
+    return {"mpi": said} if wanted or said else {}
 
 
 def _read_env_file(file: str) -> dict[str, str]:
@@ -229,13 +297,14 @@ def _meant(field: str, text: str) -> str:
     return f"; did you mean --mount {path}={what}?"
 
 
-def _from_file(key: str, text: str) -> str:
-    """The value of an option, as curl takes it: after an @ there is the name of a file."""
+def _from_file(field: str, key: str, text: str) -> str:
+    """A value as curl takes it: after an @ there is the name of a file."""
     if not text.startswith("@"):
         return text
     if text == "@":
-        raise InvalidInput(f"options.{key}", f"must be --option {key}=@FILE, got '{key}=@'")
+        option = _FROM_FILES[field]
+        raise InvalidInput(f"{field}.{key}", f"must be {option} {key}=@FILE, got '{key}=@'")
     try:
         return read_text(Path(text[1:]))
     except InvalidInput as error:
-        raise InvalidInput(f"options.{key}", str(error)) from error
+        raise InvalidInput(f"{field}.{key}", str(error)) from error

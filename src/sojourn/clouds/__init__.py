@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sojourn.core.about import About
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
+    from sojourn.core.operators import MpiOperator
 
 __all__ = [
     "FOR_MACHINES",
@@ -30,6 +31,7 @@ __all__ = [
     "is_set_up",
     "known",
     "load",
+    "mpi_operator",
     "not_set_up",
     "set_up",
     "signs",
@@ -56,6 +58,9 @@ class _Package(Protocol):
     def make_cloud(self) -> Cloud:
         """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
 
+    def make_mpi_operator(self) -> MpiOperator:
+        """The one of MPI tasks there. Called only if `About.mpi_operator` says so."""
+
 
 def known(name: str) -> str:
     """The name of a cloud that may have been given by another one; what is none stays."""
@@ -74,10 +79,21 @@ def load(name: str) -> Cloud:
         suggestion = f"; did you mean {near[0]!r}?" if near else ""
         available = ", ".join(sorted(NAMES))
         raise InvalidInput("cloud", f"unknown cloud {name!r} (available: {available}){suggestion}")
+    _check_installed(name)
+    return _package(name).make_cloud()
+
+
+def mpi_operator() -> MpiOperator:
+    """The one of the cloud whose MPI tasks need it; it asks nobody anything yet."""
+    name = next(name for name in NAMES if about(name).mpi_operator)
+    _check_installed(name)
+    return _package(name).make_mpi_operator()
+
+
+def _check_installed(name: str) -> None:
     told = about(name)
     for module in _missing(told):
         raise MissingDependency(told.extra, f"{told.title} needs {module}, which is not installed")
-    return _package(name).make_cloud()
 
 
 def about(name: str) -> About:

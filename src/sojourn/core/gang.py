@@ -12,11 +12,20 @@ from sojourn.core.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DEFAULT_GANG_TIMEOUT", "FILES_AT_MOST", "IMPLEMENTATIONS", "Mpi", "file_problems"]
+__all__ = [
+    "DEFAULT_GANG_TIMEOUT",
+    "FILES_AT_MOST",
+    "IMPLEMENTATIONS",
+    "Mpi",
+    "absolute",
+    "file_problems",
+    "file_size",
+    "relative",
+]
 
 DEFAULT_GANG_TIMEOUT = 30 * 60
 IMPLEMENTATIONS = ("openmpi", "intel", "mpich")
-FILES_AT_MOST = 1 << 20  # bytes, of all files together: what a ConfigMap of Kubernetes can hold
+FILES_AT_MOST = 1 << 20  # bytes, of all files together: what every cloud can take
 _SLOTS_AT_MOST = 10_000
 
 
@@ -36,7 +45,12 @@ class Mpi:
         if value is None:
             return
         if not isinstance(value, cls):
-            yield Problem("mpi", "must be a map such as {slots = 2}")
+            names = value if isinstance(value, Mapping) else ()
+            for name in names:
+                if name not in cls.__dataclass_fields__:
+                    yield Problem(f"mpi.{name}", "unknown field; use slots and implementation")
+            if not names:
+                yield Problem("mpi", "must be a map such as {slots = 2}")
             return
         if type(value.slots) is not int or not 1 <= value.slots <= _SLOTS_AT_MOST:
             yield Problem(
@@ -60,17 +74,42 @@ def file_problems(files: object) -> Iterator[Problem]:
     if not isinstance(files, Mapping) or not all(
         isinstance(part, str) for pair in files.items() for part in pair
     ):
-        yield Problem("files", "must be a map of absolute paths to contents")
+        yield Problem("files", "must be a map of paths to contents")
         return
     for path in files:
-        if not path.startswith("/") or posixpath.normpath(path) != path or "\0" in path:
+        if not _is_file_path(path):
             yield Problem(
-                "files", f"must have absolute paths such as /etc/hpl/HPL.dat, got {path!r}"
+                "files",
+                "must have absolute paths such as /etc/hpl/HPL.dat, or paths in the workdir "
+                f"without `..`, got {path!r}",
             )
-    size = sum(len(text.encode(errors="surrogateescape")) for text in files.values())
+        inner = next((other for other in files if other.startswith(f"{path}/")), "")
+        if inner:
+            yield Problem("files", f"{path!r} cannot be a file: {inner!r} is in it")
+    size = sum(map(file_size, files.values()))
     if size > FILES_AT_MOST:
         yield Problem(
             "files",
             f"must be at most 1 MiB together, got {size:,} bytes; "
             "put large files into the workdir instead",
         )
+
+
+def file_size(text: str) -> int:
+    """Its bytes."""
+    return len(text.encode(errors="surrogateescape"))
+
+
+def _is_file_path(path: str) -> bool:
+    normal = posixpath.normpath(path) == path and path not in (".", "..", "/") and "\0" not in path
+    return normal and not path.startswith(("../", "//"))
+
+
+def absolute(files: Mapping[str, str]) -> dict[str, str]:
+    """Those that are put somewhere on the machine."""
+    return {path: text for path, text in files.items() if path.startswith("/")}
+
+
+def relative(files: Mapping[str, str]) -> dict[str, str]:
+    """Those that are put into the workdir."""
+    return {path: text for path, text in files.items() if not path.startswith("/")}

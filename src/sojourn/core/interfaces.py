@@ -55,8 +55,11 @@ class Features:
     reach: bool = False  # commands can be run on machines, and their ports be connected to
     # The store is reached by way of machines: the first one comes before the upload, and waits.
     upload_through_machines: bool = False
-    private_machines: bool = False  # made for one task, so that users can be added to them
+    # Made for one task, so that users can be added to them, and files be put anywhere.
+    private_machines: bool = False
     shared_identity: bool = False  # all users of a machine can act in the cloud as the machine
+    warm: bool = False  # machines can be kept for another run
+    mpi: tuple[str, ...] = ("openmpi",)  # implementations
     images: bool = False  # the disk of a machine can be made an image
     instead_of_images: str = ""  # what to do where it cannot
     poll: float = 1.0  # seconds between looks while following; each costs what the cloud charges
@@ -290,8 +293,14 @@ class Data(Protocol):
     def alone(self, ctx: Context) -> bool:
         """Whether nobody saved it but this very object: what was made can be removed again."""
 
-    def amend(self, ctx: Context, task: Task) -> None:
-        """Write a changed description of the task over the one there is. Absent: writes it."""
+    def amend(self, ctx: Context, task: Task, environment: dict[str, str] | None = None) -> None:
+        """Write a changed description of the task over the one there is. Absent: writes it.
+
+        The environment is left as it is unless it is given.
+        """
+
+    def begin_again(self, ctx: Context) -> None:
+        """Forget all that machines stored, and have those that are still there run it again."""
 
     def load(self, ctx: Context) -> Task:
         """The task without its environment's values. Absent: raises NotFound."""
@@ -308,6 +317,9 @@ class Data(Protocol):
 
         `found` is told of all its files before the first is sent.
         """
+
+    def keep_program(self, ctx: Context, sha256: str, file: Path) -> None:
+        """Put a program where machines find it by its SHA-256."""
 
     def pull(
         self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None

@@ -79,7 +79,8 @@ class Task:
     own: its machine is there until somebody takes it away, or it was idle for too long. `runner` is
     set if the script is a CI runner. The ranks of a `gang` start together and fall together; one
     that is not complete after `gang_timeout` fails. A task with `mpi` is a gang whose script runs
-    on rank 0 only. `files` are small texts by the absolute paths where the script finds them.
+    on rank 0 only. `files` are small texts by the paths where the script finds them: absolute
+    ones, or in the workdir. Machines stay for `warm` seconds after the end, for another run.
     """
 
     script: str
@@ -106,6 +107,7 @@ class Task:
     gang_timeout: int = DEFAULT_GANG_TIMEOUT
     mpi: Mpi | None = None
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    warm: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.arguments, list):
@@ -115,7 +117,7 @@ class Task:
                 object.__setattr__(self, "mpi", Mpi(**self.mpi))
         if self.mpi is not None and self.gang is False:
             object.__setattr__(self, "gang", True)
-        for name in ("timeout", "idle_timeout", "gang_timeout"):
+        for name in ("timeout", "idle_timeout", "gang_timeout", "warm"):
             _in_seconds(self, name)
         for name in ("environment", "tags", "mounts", "options", "files"):
             _copy(self, name)
@@ -175,6 +177,15 @@ class Task:
             low=1,
             high=_LARGEST,
         )
+        yield from _number(
+            self,
+            "warm",
+            "a number of seconds or a duration such as '30m'",
+            low=0,
+            high=_LARGEST,
+        )
+        if self.warm and not self.name:
+            yield Problem("warm", "requires name: it is how another run finds the machines")
         yield from Mpi.problems(self.mpi)
         yield from file_problems(self.files)
 

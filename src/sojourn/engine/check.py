@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.gang import absolute
 
 if TYPE_CHECKING:
-    from sojourn.core.task import Storage
+    from sojourn.core.interfaces import Features
+    from sojourn.core.task import Storage, Task
 
-__all__ = ["check_output", "check_storage", "local_workdir"]
+__all__ = ["check_features", "check_output", "check_storage", "local_workdir"]
 
 
 def local_workdir(storage: Storage) -> Path:
@@ -34,6 +36,23 @@ def check_storage(storage: Storage) -> None:
                 f"{workdir} is not readable; run `chmod u+rx {shlex.quote(str(workdir))}`",
             )
     check_output(workdir, storage.output)
+
+
+def check_features(task: Task, features: Features) -> None:
+    """Refuse what only other clouds can do."""
+    if task.mpi and task.mpi.implementation not in features.mpi:
+        raise InvalidInput(
+            "mpi.implementation",
+            f"must be {' or '.join(features.mpi)} on this cloud, got {task.mpi.implementation!r}",
+        )
+    if task.warm and not features.warm:
+        raise InvalidInput("warm", "not supported on this cloud, which starts each run anew")
+    for path in () if features.private_machines else absolute(task.files):
+        raise InvalidInput(
+            "files",
+            f"{path} would be written to this computer; use a path in the workdir, "
+            f"such as {path.rpartition('/')[2]}",
+        )
 
 
 def check_output(workdir: Path, output: str | None) -> None:

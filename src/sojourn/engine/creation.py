@@ -11,11 +11,11 @@ from sojourn.core.clock import utc_now
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError, Transient
 from sojourn.core.parallel import together
 from sojourn.engine import ledger, upload
-from sojourn.engine.check import check_storage, local_workdir
+from sojourn.engine.check import check_features, check_storage, local_workdir
 from sojourn.engine.lifecycle import any_there, ensure_started, stages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from sojourn.core.context import Context
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud, Data, Ignore, Resource
     from sojourn.core.task import Task
 
-__all__ = ["Launch", "Plan", "check", "create", "plan"]
+__all__ = ["Launch", "Plan", "check", "create", "origin_of", "plan", "push"]
 
 _CLEAN_UP_WITHIN = 15 * 60.0  # seconds for removing what a broken-off creation made
 
@@ -37,6 +37,7 @@ class Launch:
     environment: dict[str, str]
     ignore: Ignore | None = None
     gitignore: bool = False  # whether `ignore` has the rules of git
+    programs: Mapping[str, Path] = field(default_factory=dict)  # for machines, by their SHA-256
     folder: str = field(default_factory=os.getcwd)  # where somebody asked for it
     began: str = field(default_factory=utc_now)
 
@@ -60,6 +61,7 @@ class Plan:
 def check(ctx: Context, cloud: Cloud, task: Task) -> None:
     """Refuse, before anything is made, what could not be created."""
     check_storage(task.storage)
+    check_features(task, cloud.features)
     for note in cloud.check(ctx, task):
         ctx.note(note)
 
@@ -98,13 +100,13 @@ def create(
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
     if not existed:  # else it may be another task of this name, with a home of its own
-        ledger.remember(_origin(launch))
+        ledger.remember(origin_of(launch))
     try:
         _make(ctx, cloud, data, launch, resources, existed=existed)
         if until is not None:
             until()
     except _TakenError:
-        if not existed and ledger.find(launch.id) == _origin(launch):
+        if not existed and ledger.find(launch.id) == origin_of(launch):
             ledger.forget(launch.id)
         raise
     except BaseException as error:
@@ -134,7 +136,8 @@ def create(
         raise
 
 
-def _origin(launch: Launch) -> ledger.Origin:
+def origin_of(launch: Launch) -> ledger.Origin:
+    """What this computer remembers of a task."""
     storage = launch.task.storage
     return ledger.Origin(
         id=str(launch.id),
@@ -179,17 +182,17 @@ def _make(
         _create_one(ctx, store)
         with ctx.step("Storing the task"):
             data.save(ctx, launch.task, launch.environment)
-        ledger.remember(_origin(launch))  # once more: somebody may have raced for this name
+        ledger.remember(origin_of(launch))  # once more: somebody may have raced for this name
     except Conflict as error:
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
-    push = partial(_upload, ctx, data, launch, existed=existed)
+    uploaded = partial(_upload, ctx, data, launch, existed=existed)
     try:
         if cloud.features.upload_through_machines:
             _create_all(ctx, [*others, scaler])
-            push()
+            uploaded()
         else:
             # The upload may take long, and needs nothing but the store.
-            together([push, partial(_create_all, ctx, others)] if others else [push])
+            together([uploaded, partial(_create_all, ctx, others)] if others else [uploaded])
     except NotFound:
         _refuse_deleted(ctx, data, launch.id)
         raise
@@ -236,11 +239,21 @@ def _upload(ctx: Context, data: Data, launch: Launch, *, existed: bool) -> None:
             f"{launch.id} already exists; continuing without uploading workdir. "
             f"For a new run, run `sojourn delete {launch.id}` first."
         )
-    elif launch.task.storage.workdir:
-        with ctx.step("Uploading workdir"):
-            workdir = local_workdir(launch.task.storage)
-            announce = partial(_announce, ctx, workdir, launch.gitignore)
-            data.push(ctx, workdir, launch.task.filters(), launch.ignore, announce)
+    else:
+        push(ctx, data, launch)
+        for sha256, file in launch.programs.items():
+            with ctx.step("Uploading the runner program"):
+                data.keep_program(ctx, sha256, file)
+
+
+def push(ctx: Context, data: Data, launch: Launch) -> None:
+    """Upload the workdir, if there is one."""
+    if not launch.task.storage.workdir:
+        return
+    with ctx.step("Uploading workdir"):
+        workdir = local_workdir(launch.task.storage)
+        announce = partial(_announce, ctx, workdir, launch.gitignore)
+        data.push(ctx, workdir, launch.task.filters(), launch.ignore, announce)
 
 
 def _announce(

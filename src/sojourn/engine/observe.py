@@ -132,6 +132,7 @@ class _Follower:
         self._gone: float | None = None
         self._seen: Status | None = None
         self._attempts: dict[int, int] = {}
+        self._machines: dict[tuple[int, int], str] = {}  # by rank and attempt
         self.over = False
 
     def look(self, ctx: Context) -> Iterator[LogLine]:
@@ -140,7 +141,7 @@ class _Follower:
             if time.monotonic() - self._watched > _WATCH_EVERY:
                 self._watch(ctx)
                 self._watched = time.monotonic()
-            now = status(ctx, self._cloud, self._id)
+            now = self._status(ctx)
         except NotFound as error:
             if self._seen is None:
                 raise
@@ -163,6 +164,11 @@ class _Follower:
         self._tell(ctx, now)
         self.over = over
 
+    def _status(self, ctx: Context) -> Status:
+        now = status(ctx, self._cloud, self._id)
+        self._machines.update({(r.rank, r.attempt): r.machine for r in now.ranks if r.machine})
+        return now
+
     def _watch(self, ctx: Context) -> None:
         """Without it lines come later, but they come: one may read who must not write."""
         try:
@@ -178,6 +184,8 @@ class _Follower:
         """Whether the machines of a task that has ended are, or take too long to go."""
         now = time.monotonic()
         self._ended = self._ended or now
+        if state is not State.STOPPED and self._data.load(ctx).warm:
+            return True  # they stay on purpose
         fleet = self._cloud.scaler(self._id).fleet(ctx)
         if now - self._ended <= _GO_WITHIN and fleet is not None and fleet.machines:
             return False
@@ -200,5 +208,11 @@ class _Follower:
         """Tell of a new attempt, before the first of its lines."""
         before = self._attempts.get(rank, 0)
         if 0 < before < attempt and self._part.takes(rank, attempt):
-            ctx.note(f"Rank {rank} resumed on a new machine (attempt {attempt})")
+            if (rank, attempt) not in self._machines:
+                self._status(ctx)  # it began since the last look
+            former, machine = (self._machines.get((rank, n), "") for n in (before, attempt))
+            # The survivors of a gang start again where they are, and so does one that rebooted.
+            same = former and former == machine
+            how = "restarted on the same machine" if same else "resumed on a new machine"
+            ctx.note(f"Rank {rank} {how} (attempt {attempt})")
         self._attempts[rank] = max(before, attempt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sojourn.core.durations import format_seconds
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError
 from sojourn.core.parallel import together
 from sojourn.core.status import State
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
     from sojourn.engine.home import Home
 
-__all__ = ["conclude", "delete", "discard"]
+__all__ = ["conclude", "delete", "discard", "keep_results"]
 
 _LOG_AT_MOST = 16 << 20  # bytes of the log of each rank that are saved
 
@@ -73,6 +74,13 @@ def _why_kept(
     if asked:
         ctx.note(f"Keeping {id}. Run `sojourn delete {id}` to remove it.")
         return "you asked to keep it"
+    if task and task.warm:
+        stay = format_seconds(task.warm)
+        ctx.note(
+            f"Keeping {id}: its machines stay for {stay}, for another run under this name. "
+            f"Run `sojourn delete {id}` to remove it."
+        )
+        return f"its machines stay for {stay}"
     home = find_home(ctx, data, id, task=task)
     if state is State.SUCCEEDED and home.output and not data.holds(ctx, home.output):
         ctx.warn(
@@ -125,6 +133,13 @@ def delete(
     except Cancelled as error:
         error.hint = f"Run `sojourn delete {id}` to remove what is left."
         raise
+
+
+def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:
+    """Bring home what a task that has ended left, and save its log; its store may be cleared."""
+    data = cloud.data(id)
+    _fetch(ctx, cloud, id, find_home(ctx, data, id, task=task), force=False)
+    _save_log(ctx, data, id)
 
 
 def discard(ctx: Context, cloud: Cloud, id: TaskId) -> None:

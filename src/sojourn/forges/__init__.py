@@ -14,16 +14,23 @@ from sojourn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sojourn.core.context import Context
     from sojourn.forges.forge import Forge
 
-__all__ = ["DRIVERS", "lacking", "module_of", "open_forge", "options_of", "script_of"]
+__all__ = ["DRIVERS", "actual", "lacking", "module_of", "open_forge", "options_of", "script_of"]
 
-DRIVERS = ("github", "gitlab", "bitbucket", "gitea")
+DRIVERS = ("github", "gitlab", "bitbucket", "gitea", "forgejo")
 
 
 def open_forge(driver: str, repo: str, token: str = "") -> Forge:
     """The forge of a repository; does no I/O. Without a token, little can be done there."""
     return cast("Forge", module_of(driver).Driver(repo, token))
+
+
+def actual(ctx: Context, driver: str, repo: str) -> str:
+    """The driver of what really runs there: Forgejo answers to the name of Gitea, too."""
+    ask = getattr(module_of(driver), "actual", None)
+    return str(ask(ctx, repo)) if ask else driver
 
 
 def script_of(driver: str) -> str:

@@ -49,33 +49,13 @@ until [ -s "$program/number" ]; do
 done
 read -r number < "$program/number"
 
-# below NUMBER: the processes that it started, and those that these did.
-below() {
-	found=" $1 "
-	grew=1
-	while [ -n "$grew" ]; do
-		grew=
-		for file in /proc/[0-9]*/stat; do
-			{ read -r line < "$file"; } 2>/dev/null || continue
-			each=${line%% *}
-			rest=${line##*) }
-			dead=${rest%% *}
-			rest=${rest#* }
-			case $found in
-			*" $each "*) continue ;;
-			*" ${rest%% *} "*) [ "$dead" = Z ] || { found="$found$each " && grew=1 && echo "$each"; } ;;
-			esac
-		done
-	done
-}
-
 # The program has no hooks, but whatever a step does is below it. Which pipeline it is of, its
 # environment tells.
 tell_of_steps() {
 	while kill -0 "$around" 2>/dev/null; do
 		if steps=$(below "$number") && [ -n "$steps" ]; then
-			pipeline=$(for each in $steps; do tr '\0' '\n' < "/proc/$each/environ"; done 2>/dev/null |
-				sed -n 's/^BITBUCKET_PIPELINE_UUID=\({[0-9a-f-]*}\)$/\1/p' | head -n 1)
+			# shellcheck disable=SC2086 # they are numbers
+			pipeline=$(variable 's/^BITBUCKET_PIPELINE_UUID=\({[0-9a-f-]*}\)$/\1/p' $steps)
 			echo "$number $pipeline" > "$told/next" && mv "$told/next" "$told/now"
 		else
 			rm -f "$told/now"

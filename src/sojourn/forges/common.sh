@@ -23,20 +23,35 @@ make_user() {
 	else
 		id "$job_user" >/dev/null 2>&1 ||
 			useradd --create-home --shell /bin/bash "$job_user" 2>/dev/null ||
-			adduser -D "$job_user" || fail "could not create the user $job_user"
+			adduser -D "$job_user" 2>/dev/null ||
+			add_user || fail "could not create the user $job_user: the image has no useradd"
 		home=$(eval echo "~$job_user")
-		[ -z "$hide_identity" ] || hide_identity
+		# That of busybox cannot do it.
+		switch="setpriv --reuid=$job_user --regid=$(id -g "$job_user") --init-groups"
+		$switch true 2>/dev/null || switch=
 		# Who has Docker is root, and may read what the agent knows.
 		[ -z "$docker" ] || usermod --append --groups docker "$job_user" 2>/dev/null || :
 	fi
+	[ -z "$hide_identity" ] || hide_identity
 	[ ! -e "$state/certificates" ] || trust_certificates
 	jobs=$home/.sojourn-jobs  # jobs/now is written by what carries out a job: PID RUN ATTEMPT
 	as_user mkdir -p "$jobs"
 }
 
-# What a machine may do in its cloud is not for its jobs; the agent sees to it.
+# add_user: as useradd would, in a small image without it.
+add_user() {
+	number=1001
+	while cut -d: -f3 /etc/passwd /etc/group | grep -qx "$number"; do number=$((number + 1)); done
+	echo "$job_user:x:$number:$number::/home/$job_user:/bin/sh" >> /etc/passwd &&
+		echo "$job_user:x:$number:" >> /etc/group &&
+		mkdir -p "/home/$job_user" && chown "$number:$number" "/home/$job_user"
+}
+
+# What a machine may do in its cloud is not for its jobs; the agent sees to it. In a container of
+# another user than root, jobs are that user.
 hide_identity() {
-	id -u "$job_user" > "$state/.hide" && mv "$state/.hide" "$state/hide"
+	# shellcheck disable=SC2086 # none is none
+	id -u $job_user > "$state/.hide" && mv "$state/.hide" "$state/hide"
 	until [ -e "$state/hidden" ]; do sleep 0.2; done
 	[ ! -s "$state/hidden" ] || fail "could not hide the machine's identity from jobs: $(cat "$state/hidden")"
 }
@@ -55,9 +70,9 @@ trust_certificates() {
 as_user() {
 	if [ -z "$job_user" ]; then
 		"$@"
-	elif command -v setpriv >/dev/null 2>&1; then
-		HOME=$home USER=$job_user LOGNAME=$job_user setpriv --reuid="$job_user" \
-			--regid="$(id -g "$job_user")" --init-groups "$@"
+	elif [ -n "$switch" ]; then
+		# shellcheck disable=SC2086 # words without spaces
+		HOME=$home USER=$job_user LOGNAME=$job_user $switch "$@"
 	else
 		HOME=$home su -m -s /bin/sh "$job_user" -c 'exec "$0" "$@"' -- "$@"
 	fi
@@ -100,6 +115,34 @@ watch_jobs() {
 		fi
 		last=$now
 	done
+}
+
+# below NUMBER: the processes that it started, and those that these did.
+below() {
+	found=" $1 "
+	grew=1
+	while [ -n "$grew" ]; do
+		grew=
+		for file in /proc/[0-9]*/stat; do
+			{ read -r line < "$file"; } 2>/dev/null || continue
+			each=${line%% *}
+			rest=${line##*) }
+			dead=${rest%% *}
+			rest=${rest#* }
+			case $found in
+			*" $each "*) continue ;;
+			*" ${rest%% *} "*) [ "$dead" = Z ] || { found="$found$each " && grew=1 && echo "$each"; } ;;
+			esac
+		done
+	done
+}
+
+# variable EXPRESSION NUMBER...: the first variable of processes that an expression of sed prints.
+variable() {
+	expression=$1
+	shift
+	for each; do tr '\0' '\n' < "/proc/$each/environ"; done 2>/dev/null |
+		sed -n "$expression" | head -n 1
 }
 
 # run_program COMMAND...: until it ends; this script ends with its exit code.

@@ -168,7 +168,8 @@ def _is_untrusted(error: Exception) -> bool:
 def _reason(error: Exception) -> str:
     why = getattr(error, "reason", error)
     if isinstance(why, ssl.SSLCertVerificationError):
-        return f"{why.verify_message}; set --ca-file if its certificate is from a private CA"
+        private = "set ca_file (--ca-file) or SSL_CERT_FILE if its CA is a private one"
+        return f"{why.verify_message}; {private}"
     return str(why) or type(error).__name__
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CERTIFICATES", "configure", "opened"]
+__all__ = ["CERTIFICATES", "configure", "opened", "trust"]
 
 CERTIFICATES = "certificates"  # the name of them among what a runner's machine gets
 
 _PROXY = "_proxy"
 _FOR_ANYBODY = ("Accept", "User-agent")  # headers, as the library spells them
 _openers: list[urllib.request.OpenerDirector] = []  # the one in use, if it was configured
+_trusted: list[str] = []  # certificates, as PEM
 
 
 def configure(environment: Mapping[str, str], certificates: str = "") -> None:
@@ -31,6 +32,14 @@ def configure(environment: Mapping[str, str], certificates: str = "") -> None:
         trusted.load_verify_locations(cadata=certificates)
     handlers = (_Proxies(_proxies(environment)), urllib.request.HTTPSHandler(context=trusted))
     _openers[:] = [urllib.request.build_opener(_Redirects(), *handlers)]
+
+
+def trust(environment: Mapping[str, str], certificates: str) -> None:
+    """The same, and go on trusting those of earlier calls: one program may launch runners of
+    several forges."""
+    if certificates not in _trusted:
+        _trusted.append(certificates)
+    configure(environment, "\n".join(_trusted))
 
 
 def opened(request: urllib.request.Request, within: float) -> Any:

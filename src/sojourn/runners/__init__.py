@@ -20,9 +20,10 @@ from sojourn.core.durations import parse_seconds
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.parallel import together
 from sojourn.runners import launching
+from sojourn.runners.authorities import trust
 from sojourn.runners.launching import IDLE_TIMEOUT, Settings
 from sojourn.runners.sweeping import orphans
-from sojourn.runners.target import find_target, find_token
+from sojourn.runners.target import Target, find_target, find_token
 
 if TYPE_CHECKING:
     import builtins
@@ -87,12 +88,23 @@ class Launched(Handle):
         runner = self.runner()
         return self._among(self._forge(runner, token).runners(self._ctx), runner)
 
-    def remove(self, *, token: str = "", force: bool = False, runner: Runner | None = None) -> None:
+    def remove(
+        self,
+        *,
+        token: str = "",
+        force: bool = False,
+        ca_file: str = "",
+        runner: Runner | None = None,
+    ) -> None:
         """Unregister it, then delete its task. One that runs a job stays, unless forced.
 
         `runner`: what it is, if that is known from elsewhere: its task may be gone, or be in a
         store in which jobs can write, and the token goes where it says.
         """
+        try:
+            trust(ca_file)
+        except (SojournError, OSError) as error:  # must not keep a machine either
+            self._ctx.warn(f"Ignoring ca_file: {error}")
         if runner is None:
             with suppress(NotFound):  # the task is gone, wholly or in part
                 runner = self.runner()
@@ -136,7 +148,7 @@ class Launched(Handle):
         token = token or find_token(runner.driver, os.environ)
         if not token:
             raise AuthError(f"no token for {runner.repo}")
-        return forges.open_forge(runner.driver, runner.repo, token)
+        return Target(runner.driver, runner.repo, token).settled(self._ctx).open()
 
     @staticmethod
     def _among(found: Sequence[Registered], runner: Runner) -> Registered | None:
@@ -156,6 +168,7 @@ def launch(
     token_on_machine: bool | None = None,
     ca_file: str = "",
     docker_volumes: Sequence[str] = (),
+    upload_program: bool = False,
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
     **fields: Unpack[Fields],
@@ -166,7 +179,10 @@ def launch(
     its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
 
     `docker_volumes`: what the containers of jobs have of the machine (GitLab only). `ca_file`: the
-    path of certificates to trust, of a forge with a private CA; the machine trusts them, too.
+    certificates to trust, of a forge with a private CA, as a path or as PEM; the machine trusts
+    them, too.
+
+    `upload_program`: this computer downloads the runner program, for machines that cannot.
 
     What is not given is found: driver and repository from the CI that this program runs in or from
     git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.
@@ -186,6 +202,7 @@ def launch(
         token_on_machine,
         tuple(docker_volumes),
         ca_file,
+        upload_program,
     )
     return make(settings, given, ctx=ctx or context_for(on_event))
 
@@ -260,7 +277,7 @@ def garbage(
     except (AuthError, InvalidInput):
         return []  # there is no repository here, or no token for it
     try:
-        forge = target.open()
+        forge = target.settled(ctx).open()
         return [Orphan(target.repo, each, forge) for each in orphans(ctx, forge.runners(ctx))]
     except SojournError as error:
         ctx.warn(f"Could not look for runners of {target.repo}: {error.message}")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn import clouds, engine, forges
@@ -20,11 +18,12 @@ from sojourn.core.ids import TaskId
 from sojourn.core.runner import CREDENTIALS, Runner
 from sojourn.core.task import Storage, Task
 from sojourn.forges import network
+from sojourn.runners.authorities import read_authorities, trust
+from sojourn.runners.programs import at_hand
 from sojourn.runners.script import runner_script
 from sojourn.runners.sweeping import sweep
 from sojourn.runners.target import Target, find_target
 from sojourn.taskfiles.changes import changed
-from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,17 +60,7 @@ class Settings:
     token_on_machine: bool | None = None
     docker_volumes: tuple[str, ...] = ()
     ca_file: str = ""
-
-    def certificates(self) -> str:
-        """The authorities to trust beside the usual ones, as PEM."""
-        if not self.ca_file:
-            return ""
-        text = read_text(Path(self.ca_file))
-        try:
-            ssl.create_default_context().load_verify_locations(cadata=text)
-        except (ssl.SSLError, ValueError) as error:
-            raise InvalidInput("ca_file", f"{self.ca_file} has no PEM certificate") from error
-        return text
+    upload_program: bool = False
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -105,7 +94,7 @@ class Made(NamedTuple):
 def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     """Refuse what could not be launched; makes nothing. Names are not looked at: one that is taken
     now may be free then."""
-    target, forge = _opened(settings)
+    target, forge = _opened(ctx, settings)
     with ctx.step(f"Asking {target.repo}"):
         forge.check(ctx)
     travels = _token_travels(ctx, settings, forge, fields)
@@ -114,13 +103,16 @@ def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     engine.creation.check(ctx, cloud, _task(cloud, runner, settings, fields, guard=travels))
 
 
-def _opened(settings: Settings) -> tuple[Target, Forge]:
+def _opened(ctx: Context, settings: Settings) -> tuple[Target, Forge]:
     """Whom it is for, after all that can be refused without asking anybody."""
     settings.check()
     target = find_target(settings.driver, settings.repo, settings.token, os.environ)
     settings.check_for(target.driver)
-    if certificates := settings.certificates():
-        network.configure(os.environ, certificates)
+    trust(settings.ca_file)
+    if target.is_in_clear:
+        ctx.warn(f"{target.repo} is not encrypted: anybody on the way can read the token.")
+    target = target.settled(ctx)
+    settings.check_for(target.driver)
     return target, target.open()
 
 
@@ -131,7 +123,7 @@ def launch(
 
     `id`: that of an earlier launch, which may have been broken off.
     """
-    target, forge = _opened(settings)
+    target, forge = _opened(ctx, settings)
     cloud = clouds.load(fields.get("cloud", Task.cloud))
     with ctx.step(f"Asking {target.repo}"):
         repository = forge.check(ctx)
@@ -152,15 +144,17 @@ def launch(
     sweep(ctx, cloud, target.repo, forge, registered)
     environment = resolve_environment(task.environment, os.environ, ci=False)
     online = partial(_until_online, ctx, cloud, chosen, forge, runner)
-    try:
-        with ctx.step(f"Registering {runner.name}"):
-            registration = forge.register(ctx, runner)
-        keys = _credentials(registration, target, settings.certificates(), travels=travels)
-        made = engine.creation.Launch(chosen, task, {**environment, CREDENTIALS: keys})
-        engine.creation.create(ctx, cloud, made, online)
-    except BaseException:
-        _undo(ctx, forge, runner)
-        raise
+    with at_hand(ctx, programs if settings.upload_program else {}) as files:
+        try:
+            with ctx.step(f"Registering {runner.name}"):
+                registration = forge.register(ctx, runner)
+            keys = _credentials(registration, target, settings.ca_file, travels=travels)
+            given = {**environment, CREDENTIALS: keys}
+            made = engine.creation.Launch(chosen, task, given, programs=files)
+            engine.creation.create(ctx, cloud, made, online)
+        except BaseException:
+            _undo(ctx, forge, runner)
+            raise
     ctx.note(forge.limits)
     return Made(cloud, chosen, task)
 
@@ -266,10 +260,8 @@ def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, g
     return changed(plain, fields)
 
 
-def _credentials(
-    registration: Registration, target: Target, certificates: str, *, travels: bool
-) -> str:
-    found = {**registration.credentials, network.CERTIFICATES: certificates}
+def _credentials(registration: Registration, target: Target, ca_file: str, *, travels: bool) -> str:
+    found = {**registration.credentials, network.CERTIFICATES: read_authorities(ca_file)}
     if travels:
         found[TOKEN] = target.token
     return json.dumps(found)

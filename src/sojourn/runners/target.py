@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import urllib.parse
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sojourn import forges
@@ -14,11 +14,13 @@ from sojourn.core.errors import AuthError, InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sojourn.core.context import Context
     from sojourn.forges.forge import Forge
 
 __all__ = ["Target", "address_of", "find_place", "find_target", "find_token"]
 
 _TOKENS = ("CML_TOKEN", "REPO_TOKEN", "repo_token")
+_HERE = ("localhost", "127.0.0.1", "::1")
 _SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^/:]+):(?!//)(?P<path>.+)")
 
 
@@ -29,6 +31,16 @@ class Target:
     driver: str
     repo: str
     token: str = field(default="", repr=False)
+
+    @property
+    def is_in_clear(self) -> bool:
+        """Whether the token goes over a network without encryption."""
+        address = urllib.parse.urlsplit(self.repo)
+        return address.scheme == "http" and address.hostname not in _HERE
+
+    def settled(self, ctx: Context) -> Target:
+        """The same, with the driver of what really runs there."""
+        return replace(self, driver=forges.actual(ctx, self.driver, self.repo))
 
     def open(self) -> Forge:
         return forges.open_forge(self.driver, self.repo, self.token)

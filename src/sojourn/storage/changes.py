@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import IntegrityError
 from sojourn.core.interfaces import ChangedFile
 from sojourn.storage import layout
+from sojourn.storage.given import with_given
 from sojourn.storage.manifest import FOLDER
 from sojourn.storage.ranks import newest_of_rank
 from sojourn.storage.snapshot import newest
@@ -29,9 +30,14 @@ _CACHES = frozenset(
 _SUFFIXES = (".pyc", ".pyo", ".swp", "~")
 
 
-def changed_files(store: Store, ranks: range) -> list[ChangedFile]:
-    """Files and symlinks that are new, or have other contents than before; caches aside."""
-    base = _pushed(store)
+def changed_files(
+    store: Store, ranks: range, given: Mapping[str, str] | None = None
+) -> list[ChangedFile]:
+    """Files and symlinks that are new, or have other contents than before; caches aside.
+
+    `given`: the small files that the task brings itself.
+    """
+    base = with_given(_pushed(store), given or {})
     changed: dict[str, int] = {}
     for rank in ranks:
         manifest = newest_of_rank(store, rank)

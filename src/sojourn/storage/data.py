@@ -17,6 +17,7 @@ from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.lease import read_records, read_reports, store_clock
 from sojourn.storage.logs import Cursor
 from sojourn.storage.logtail import read_last, read_part
+from sojourn.storage.programs import put_program
 from sojourn.storage.pull import holds, pull
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
 
-__all__ = ["StoreData", "load_environment", "load_task"]
+__all__ = ["StoreData", "load_environment", "load_task", "task_text"]
 
 _FORMAT = 1
 _NAMED = 3  # files that a warning names
@@ -61,7 +62,9 @@ class StoreData:
 
     def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
         self._at(ctx).put(self._mark, b"")
-        if not self._at(ctx).put_new(layout.TASK, _text(task)) and _differs(self.load(ctx), task):
+        if not self._at(ctx).put_new(layout.TASK, task_text(task)) and _differs(
+            self.load(ctx), task
+        ):
             raise Conflict(
                 "a different task with this name already exists",
                 hint="Delete it first or choose another name.",
@@ -76,8 +79,17 @@ class StoreData:
             return True
         return all(item.path == self._mark for item in found)
 
-    def amend(self, ctx: Context, task: Task) -> None:
-        self._at(ctx).put(layout.TASK, _text(task))
+    def amend(self, ctx: Context, task: Task, environment: dict[str, str] | None = None) -> None:
+        self._at(ctx).put(layout.TASK, task_text(task))
+        if environment is not None:
+            self._at(ctx).put(layout.ENVIRONMENT, json.dumps(environment).encode())
+
+    def begin_again(self, ctx: Context) -> None:
+        store = self._at(ctx)
+        # Reports last: until then the former run is one that has ended.
+        for name in sorted(layout.OF_A_RUN, key=lambda name: name == layout.REPORTS):
+            store.delete([item.path for item in store.list(name)])
+        store.put(layout.run_path(layout.newest_run(store.list(layout.RUNS)) + 1), b"")
 
     def load(self, ctx: Context) -> Task:
         return load_task(self._at(ctx))
@@ -122,6 +134,9 @@ class StoreData:
         if stripped:
             ctx.warn(_uploaded_without_special_bits(stripped))
 
+    def keep_program(self, ctx: Context, sha256: str, file: Path) -> None:
+        put_program(ctx, self._at(ctx), sha256, file)
+
     def uploading(self, ctx: Context) -> Activity | None:
         try:
             return read_upload(self._at(ctx))
@@ -131,15 +146,19 @@ class StoreData:
     def pull(
         self, ctx: Context, output: str, into: Path, filters: Filters, memory: Path | None
     ) -> list[str]:
-        ranks = range(self._ranks(ctx))
-        return pull(ctx, self._at(ctx), ranks, output, into, filters, memory=memory)
+        task = self.load(ctx)
+        ranks = range(task.parallelism)
+        return pull(
+            ctx, self._at(ctx), ranks, output, into, filters, memory=memory, given=task.files
+        )
 
     def holds(self, ctx: Context, output: str) -> bool:
         return holds(self._at(ctx), range(self._ranks(ctx)), output)
 
     def changed(self, ctx: Context) -> list[ChangedFile]:
         try:
-            return changed_files(self._at(ctx), range(self._ranks(ctx)))
+            task = self.load(ctx)
+            return changed_files(self._at(ctx), range(task.parallelism), task.files)
         except NotFound:
             return []
 
@@ -223,7 +242,8 @@ def _uploaded_without_special_bits(paths: list[str]) -> str:
     return f"Uploaded without their setuid, setgid and sticky bits: {named}{more}"
 
 
-def _text(task: Task) -> bytes:
+def task_text(task: Task) -> bytes:
+    """A task as it is written down."""
     return json.dumps({"format": _FORMAT, "task": task.to_dict()}, sort_keys=True).encode()
 
 

@@ -3,9 +3,11 @@
     task.json                       the task, without its environment's values
     environment.json                these, for whoever may read the store
     creators/TOKEN                  a command began to create it
+    runs/N                          run N begins: machines that stayed after the last one go on
     uploaded                        all is there: machines that are made before the upload wait
     workdir/objects/HASH            what was pushed: packs of small files, chunks of large ones
     workdir/snapshots/SEQ           and the manifests that make snapshots of it
+    programs/SHA256/SEQ             a program that machines cannot fetch elsewhere, in pieces
     attempts/R/A                    somebody carries out attempt A of rank R; rewritten to renew
     reports/R/A                     how that attempt ended
     logs/R/A/SEQ                    segments of its log
@@ -24,6 +26,12 @@ All the rest is written by laptops. A laptop ignores names that are not of this 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sojourn.storage.objectinfo import ObjectInfo
 
 __all__ = [
     "ATTEMPTS",
@@ -35,8 +43,11 @@ __all__ = [
     "LOGS",
     "MACHINES",
     "MACHINES_WRITE",
+    "OF_A_RUN",
+    "PROGRAMS",
     "RANKS",
     "REPORTS",
+    "RUNS",
     "TASK",
     "UPLOADED",
     "WORKDIR",
@@ -46,9 +57,13 @@ __all__ = [
     "lines_prefix",
     "logs_prefix",
     "machine_path",
+    "newest_run",
     "numbers",
     "objects_prefix",
+    "program_path",
+    "program_prefix",
     "report_path",
+    "run_path",
     "segment_of",
     "segment_path",
     "snapshot_path",
@@ -58,8 +73,10 @@ __all__ = [
 TASK = "task.json"
 ENVIRONMENT = "environment.json"
 CREATORS = "creators"
+RUNS = "runs"
 UPLOADED = "uploaded"
 WORKDIR = "workdir"
+PROGRAMS = "programs"
 ATTEMPTS = "attempts"
 REPORTS = "reports"
 LOGS = "logs"
@@ -68,7 +85,8 @@ GANG = "gang"
 MACHINES = "machines"
 FOLLOW = "follow"
 MACHINES_WRITE = (ATTEMPTS, REPORTS, LOGS, RANKS, GANG, MACHINES)
-LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, UPLOADED, WORKDIR, FOLLOW)
+OF_A_RUN = (ATTEMPTS, REPORTS, LOGS, RANKS, GANG)
+LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, RUNS, UPLOADED, WORKDIR, PROGRAMS, FOLLOW)
 
 _ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)
 _SEGMENT = re.compile(r"logs/(\d{4})/(\d{6})/\d{8}", re.ASCII)
@@ -90,6 +108,16 @@ def attempt_of(path: str) -> tuple[int, int] | None:
     return (int(found[2]), int(found[3])) if found else None
 
 
+def run_path(number: int) -> str:
+    """That a run has begun; the first one needs no such object."""
+    return f"{RUNS}/{number:06}"
+
+
+def newest_run(found: Iterable[ObjectInfo]) -> int:
+    """The number of the last of these runs; 1: none was ever begun again."""
+    return max((numbers(item.path)[-1] for item in found if numbers(item.path)), default=1)
+
+
 def logs_prefix(rank: int) -> str:
     """The folder of all log segments of a rank."""
     return f"{LOGS}/{rank:04}"
@@ -109,6 +137,16 @@ def segment_of(path: str) -> tuple[int, int] | None:
 def machine_path(machine: str) -> str:
     """An object that a machine writes to learn the time by the store's clock."""
     return f"{MACHINES}/{machine}"
+
+
+def program_prefix(sha256: str) -> str:
+    """The folder of the pieces of a program."""
+    return f"{PROGRAMS}/{sha256}"
+
+
+def program_path(sha256: str, number: int) -> str:
+    """One of them."""
+    return f"{program_prefix(sha256)}/{number:08}"
 
 
 def lines_prefix(rank: int) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage import layout
+from sojourn.storage.given import with_given
 from sojourn.storage.join import Base, Joined, untouched
 from sojourn.storage.landing import alone, bring_to_disk, landing
 from sojourn.storage.manifest import FOLDER, Manifest
@@ -22,6 +23,7 @@ from sojourn.storage.room import Room
 from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from sojourn.core.context import Context
@@ -42,6 +44,11 @@ class _Wanted:
     into: Path
     filters: Filters
     memory: Path | None
+    given: Mapping[str, str]
+
+    def base(self, pushed: Manifest) -> Base:
+        """What is no result."""
+        return with_given(pushed.entries, self.given)
 
 
 def pull(
@@ -53,13 +60,14 @@ def pull(
     filters: Filters,
     *,
     memory: Path | None = None,
+    given: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Bring `output` of all ranks into `into`; returns the paths that were written.
 
     `memory`: a file in which pulls of this task remember what they wrote. Without it, they keep
-    copies of all that they replace.
+    copies of all that they replace. `given`: the small files that the task brings itself.
     """
-    wanted = _Wanted(output, into, filters, memory)
+    wanted = _Wanted(output, into, filters, memory, given or {})
     pushed = _pushed(store, ctx)
     newest_ones: list[list[str]] = []  # before each further try
     for attempt in range(_TRIES):
@@ -114,7 +122,7 @@ def _pull(
     joined = _join(ctx, pushed, manifests, wanted)
     if not joined.entries:
         return []
-    base = pushed.entries if pushed else None
+    base = wanted.base(pushed) if pushed else None
     into = wanted.into
     above = {folder.parent for folder in (into, *into.parents) if not folder.exists()}
     into.mkdir(parents=True, exist_ok=True)
@@ -138,7 +146,7 @@ def _pull(
 def _join(
     ctx: Context, pushed: Manifest | None, manifests: dict[int, Manifest], wanted: _Wanted
 ) -> Joined:
-    base: Base = pushed.entries if pushed else {}
+    base: Base = wanted.base(pushed) if pushed else {}
     roots = {rank: leads_to(wanted.output, m.entries) for rank, m in manifests.items()}
     there = {
         rank: root

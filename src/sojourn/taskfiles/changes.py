@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from sojourn.core.errors import InvalidInput
@@ -42,8 +42,9 @@ class Fields(TypedDict, total=False):
     idle_timeout: int | str
     gang: bool
     gang_timeout: int | str
-    mpi: Mpi | None
+    mpi: Mpi | Mapping[str, Any] | None
     files: Mapping[str, str]
+    warm: int | str
     workdir: str | PathLike[str]
     output: str
     exclude: Sequence[str]
@@ -58,7 +59,8 @@ _TASK = tuple(name for name in Task.__dataclass_fields__ if name != "runner")  #
 def changed(task: Task, changes: Mapping[str, Any]) -> Task:
     """The same task with other fields, those of its storage by their own names.
 
-    `environment` adds to the variables that the task has; all others replace.
+    `environment` adds to the variables that the task has, and a map for `mpi` to what it says of
+    MPI; all others replace.
     """
     problems = [unknown(name, _TASK + _STORAGE) for name in changes if name not in _TASK + _STORAGE]
     own = {name: value for name, value in changes.items() if name in _TASK}
@@ -78,7 +80,10 @@ def changed(task: Task, changes: Mapping[str, Any]) -> Task:
 
 
 def _merged(task: Task, own: dict[str, Any]) -> dict[str, Any]:
-    given = own.get("environment")
-    if not isinstance(given, Mapping):
-        return own
-    return {**own, "environment": {**task.environment, **given}}
+    merged = dict(own)
+    environment, mpi = own.get("environment"), own.get("mpi")
+    if isinstance(environment, Mapping):
+        merged["environment"] = {**task.environment, **environment}
+    if isinstance(mpi, Mapping) and task.mpi:
+        merged["mpi"] = {**asdict(task.mpi), **mpi}
+    return merged

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 import msgspec
 
 from sojourn.core.errors import InvalidInput, Problem
+from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
 from sojourn.taskfiles.reading import Source, unknown
 
@@ -20,13 +21,26 @@ if TYPE_CHECKING:
 __all__ = ["FIELDS", "KINDS", "decode_task"]
 
 KINDS: dict[type, dict[str, Any]] = {
+    Mpi: get_type_hints(Mpi),
     Storage: get_type_hints(Storage),
     # A number or "1h30m": the task knows.
-    Task: {**get_type_hints(Task), "timeout": Any, "idle_timeout": Any, "gang_timeout": Any},
+    Task: {
+        **get_type_hints(Task),
+        "timeout": Any,
+        "idle_timeout": Any,
+        "gang_timeout": Any,
+        "warm": Any,
+        "mpi": Mpi,
+    },
 }
-FIELDS = (*KINDS[Task], *(f"storage.{name}" for name in KINDS[Storage]))
+FIELDS = (
+    *KINDS[Task],
+    *(f"storage.{name}" for name in KINDS[Storage]),
+    *(f"mpi.{name}" for name in KINDS[Mpi]),
+)
 """All that can be written, by their whole names."""
 
+_INNER = ("storage", "mpi")
 _SOME_SCRIPT = "#!/bin/sh"  # in place of one that is missing, to look at all the others
 
 T = TypeVar("T")
@@ -40,8 +54,12 @@ def decode_task(
     A relative `storage.workdir` is taken from `folder`.
     """
     found: list[Problem] = []
-    storage = _storage(data.get("storage", {}), found)
-    values = _fields({k: v for k, v in data.items() if k != "storage"}, Task, "", found)
+    storage = _inner(data.get("storage", {}), Storage, "storage", found)
+    values = _fields({k: v for k, v in data.items() if k not in _INNER}, Task, "", found)
+    if "mpi" in data:
+        values["mpi"] = _inner(data["mpi"], Mpi, "mpi", found)
+        if data.get("gang") is False:
+            found.append(Problem("gang", "must not be false with mpi"))
     if "script" not in data:
         found.append(Problem("script", "required"))
     values.setdefault("script", _SOME_SCRIPT)
@@ -55,11 +73,12 @@ def decode_task(
     return replace(task, storage=storage)
 
 
-def _storage(data: Any, problems: list[Problem]) -> Storage | None:
+def _inner(data: Any, kind: type[T], name: str, problems: list[Problem]) -> T | None:
+    """What is itself a map of fields."""
     if not isinstance(data, Mapping):
-        problems.append(_converted(data, dict[str, Any], "storage"))
+        problems.append(_converted(data, dict[str, Any], name))
         return None
-    return _made(Storage, _fields(data, Storage, "storage.", problems), problems)
+    return _made(kind, _fields(data, kind, f"{name}.", problems), problems)
 
 
 def _fields(

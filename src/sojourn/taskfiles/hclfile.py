@@ -9,6 +9,7 @@ import hcl2
 from lark.exceptions import UnexpectedInput
 
 from sojourn.core.errors import InvalidInput, Problem
+from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
 from sojourn.taskfiles.decode import FIELDS, KINDS, decode_task
 from sojourn.taskfiles.hclvalues import HCLTree, NotLiteral, evaluate, number, parts, text
@@ -162,11 +163,27 @@ def _converter(kind: type, name: str) -> Callable[[Any], Any]:
     wanted = KINDS[kind][name]
     if wanted in (int, float, Any):
         return number
+    if wanted is bool:
+        return _truth
+    if wanted is Mpi:
+        return _mpi
     if get_origin(wanted) is tuple:
         return _list
     if get_origin(wanted) is not None:
         return _map
     return text
+
+
+def _truth(value: Any) -> Any:
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+def _mpi(value: Any) -> Any:
+    """Each of its fields by itself; one that there is not, and one that is null, as it is."""
+    if not isinstance(value, Mapping):
+        return value
+    given = {key: item for key, item in value.items() if item is not None}
+    return {k: _converter(Mpi, k)(v) if k in KINDS[Mpi] else v for k, v in given.items()}
 
 
 def _list(value: Any) -> Any:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["read_yaml"]
 
 _TAG = "tag:yaml.org,2002:"
-_TEXT_MAPS = ("environment", "tags", "mounts", "options", "storage.container_opts")
+_TEXT_MAPS = ("environment", "tags", "mounts", "options", "files", "storage.container_opts")
+_MAPS = (*_TEXT_MAPS, "storage", "mpi")
 
 
 def read_yaml(path: Path) -> Task:
@@ -56,8 +57,10 @@ class _Reader:
             raise self._invalid(error) from error
         finally:
             self._loader.dispose()
-        if isinstance(data.get("script"), dict):
-            data["script"] = self._script(data["script"])
+        self._read_named(data, "script", "")
+        if isinstance(data.get("files"), dict):
+            for path in data["files"]:
+                self._read_named(data["files"], path, "files.")
         return data
 
     def _invalid(self, said: object, error: yaml.MarkedYAMLError | None = None) -> InvalidInput:
@@ -68,16 +71,20 @@ class _Reader:
         last = Problem("", f"invalid YAML: {said}")
         return refusal([*found, *Source(str(self._path), "", lines).located([last])])
 
-    def _script(self, script: dict[str, Any]) -> str:
-        name = script.get("file")
-        if set(script) != {"file"} or not isinstance(name, str):
-            self._refuse("script", "must be a string or `file: PATH`")
-            return ""
+    def _read_named(self, data: dict[str, Any], key: str, prefix: str) -> None:
+        """Replace a `file: PATH` in place of a text by the text of that file."""
+        given = data.get(key)
+        if not isinstance(given, dict):
+            return
+        data[key] = ""
+        name = given.get("file")
+        if set(given) != {"file"} or not isinstance(name, str):
+            self._refuse(prefix + key, "must be a string or `file: PATH`")
+            return
         try:
-            return read_text(self._path.parent / name)
+            data[key] = read_text(self._path.parent / name)
         except InvalidInput as error:
-            self._refuse("script", str(error))
-            return ""
+            self._refuse(prefix + key, str(error))
 
     def _prepare(self, node: yaml.MappingNode, prefix: str = "") -> None:
         """Keep names and the values of text maps as they are written."""
@@ -92,9 +99,11 @@ class _Reader:
             key.tag = _TAG + "str"
             path = prefix + key.value
             self.lines[path] = key.start_mark.line + 1
+            if prefix == "files." and isinstance(value, yaml.MappingNode):
+                continue  # it names a file
             if prefix[:-1] in _TEXT_MAPS:
                 self._take_text(value, path, node, key)
-            elif isinstance(value, yaml.MappingNode) and (path == "storage" or path in _TEXT_MAPS):
+            elif isinstance(value, yaml.MappingNode) and path in _MAPS:
                 self._prepare(value, f"{path}.")
 
     def _refuse_repeated(self, node: yaml.MappingNode, prefix: str) -> None:

@@ -8,6 +8,7 @@ from sojourn import api
 from sojourn.core.errors import SojournError
 from sojourn.terraform import pending
 from sojourn.terraform.machine import MachineOrRunner
+from sojourn.terraform.operator import OperatorResource
 from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.schema import Block, Schema
 from sojourn.terraform.runner import RunnerResource
@@ -33,6 +34,7 @@ class IterativeProvider:
         "iterative_task": TaskResource(),
         "iterative_machine": MachineOrRunner(),
         "iterative_cml_runner": RunnerResource(),
+        "iterative_mpi_operator": OperatorResource(),
     }
     data_sources: Mapping[str, DataSource] = {"iterative_task": TaskData()}
 

@@ -187,7 +187,12 @@ def _remove(ctx: Context, state: Object) -> None:
     from sojourn import runners
 
     launched = runners.of(handle_of(state, ctx))
-    launched.remove(token=state["token"] or "", force=True, runner=_runner_of(state))
+    launched.remove(
+        token=state["token"] or "",
+        force=True,
+        ca_file=state.get("ca_file") or "",
+        runner=_runner_of(state),
+    )
 
 
 def _runner_of(state: Object) -> Runner | None:

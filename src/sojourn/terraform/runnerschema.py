@@ -149,6 +149,20 @@ RUNNER = Schema(
                 readable=False,
             ),
             argument(
+                "ca_file",
+                STRING,
+                "Certificates of a forge with a private CA, as PEM or as the path of a file; the "
+                "machine and its jobs trust them, too.",
+                readable=False,
+            ),
+            argument(
+                "upload_program",
+                BOOL,
+                "Whether to upload the runner program from this computer, for machines that cannot "
+                "download it.",
+                readable=False,
+            ),
+            argument(
                 "idle_timeout",
                 NUMBER,
                 "Seconds without a job after which it ends; `0` or less: no limit.",
@@ -231,6 +245,8 @@ def settings_of(values: Object, target: Target) -> Settings:
         known(values["single"], None),
         startup_script=startup_of(values),
         token_on_machine=known(values.get("token_on_machine"), None),
+        ca_file=known(values.get("ca_file"), None) or "",
+        upload_program=bool(known(values.get("upload_program"), None)),
         **more,
     )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn import clouds
 from sojourn.core.errors import InvalidInput, Problem
+from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, IMPLEMENTATIONS, Mpi
 from sojourn.core.task import DEFAULT_TIMEOUT, Storage, Task
 from sojourn.terraform.plugin.schema import (
     BOOL,
@@ -19,7 +20,10 @@ from sojourn.terraform.plugin.schema import (
     Schema,
     Type,
 )
-from sojourn.terraform.plugin.values import Object, Unknown
+from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["OBSERVED", "TASK", "storage_of", "task_of"]
 
@@ -35,6 +39,32 @@ def _same_folder(one: Any, other: Any) -> bool:
 def _same(one: Any, other: Any) -> bool:
     """Nothing is the same as an empty text, list or map."""
     return bool(one == other) or (one in _NOTHING and other in _NOTHING)
+
+
+def _mpi(given: Any) -> Any:
+    """Of a map of texts; what is not known yet, or is no such thing, is left for others to see."""
+    if not isinstance(given, dict):
+        return given
+    slots = given.get("slots")
+    number = int(slots) if isinstance(slots, str) and slots.isdecimal() else slots
+    return {**given, "slots": number} if slots is not None else given
+
+
+def _gang_by_mpi(config: Mapping[str, Any]) -> Any:
+    mpi = config.get("mpi")
+    return UNKNOWN if isinstance(mpi, Unknown) else mpi is not None
+
+
+def _same_mpi(one: Any, other: Any) -> bool:
+    """What is not said is the default."""
+    if one is None or other is None:
+        return one is other
+    return Mpi(**_mpi(one)) == Mpi(**_mpi(other))
+
+
+def _any_of(words: tuple[str, ...]) -> str:
+    *first, last = (f"`{word}`" for word in words)
+    return f"{', '.join(first)} or {last}"
 
 
 def _argument(name: str, type: Type, description: str, **more: Any) -> Attribute:
@@ -72,6 +102,32 @@ _ARGUMENTS = (
         default="",
     ),
     _argument("parallelism", NUMBER, "Number of machines.", default=1),
+    _argument(
+        "gang",
+        BOOL,
+        "Whether all machines start together, and all again if one is lost. `mpi` implies it.",
+        default=False,
+        default_in=_gang_by_mpi,
+    ),
+    _argument(
+        "gang_timeout",
+        NUMBER,
+        "With `gang`, seconds until the task fails unless all machines are there.",
+        default=DEFAULT_GANG_TIMEOUT,
+    ),
+    _argument(
+        "mpi",
+        _TEXT_MAP,
+        "Runs the script once, with an `mpirun` that starts processes on all machines: `slots`, "
+        f"processes per machine (default: `1`), and `implementation`, {_any_of(IMPLEMENTATIONS)} "
+        f"(default: `{IMPLEMENTATIONS[0]}`).",
+        same=_same_mpi,
+    ),
+    _argument(
+        "files",
+        _TEXT_MAP,
+        "Small files, by absolute paths or paths in the workdir: up to 1 MiB together.",
+    ),
     _argument(
         "environment",
         _TEXT_MAP,
@@ -207,8 +263,11 @@ def task_of(values: Object) -> Task:
     """
     fields = {a.name: values[a.name] for a in _ARGUMENTS}
     given = {name: _value(name, value, _PLAIN, _LATER) for name, value in fields.items()}
+    given["mpi"] = _mpi(given["mpi"])
     problems: list[Problem] = []
     storage, task = Storage(), _PLAIN
+    if values["gang"] is False and values["mpi"] is not None:
+        problems.append(Problem("gang", "must not be false with mpi"))
     try:
         storage = storage_of(values)
     except InvalidInput as error:
@@ -240,9 +299,8 @@ def _value(name: str, value: Any, absent: Task | Storage, later: Task | Storage)
     if isinstance(value, list):
         return tuple(item for item in value if not isinstance(item, Unknown))
     if isinstance(value, dict):
-        return {
-            key: "" if isinstance(item, Unknown) else item
-            for key, item in value.items()
-            if item is not None
-        }
+        known = {key: item for key, item in value.items() if item is not None}
+        if name == "mpi":  # its defaults are as valid as what is not known yet
+            return {key: item for key, item in known.items() if not isinstance(item, Unknown)}
+        return {key: "" if isinstance(item, Unknown) else item for key, item in known.items()}
     return float(value) if name == "spot" or isinstance(value, Decimal) else value

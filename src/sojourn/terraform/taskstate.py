@@ -57,6 +57,8 @@ def described(task: Task) -> Object:
             "image",
             "permission_set",
             "parallelism",
+            "gang",
+            "gang_timeout",
             "timeout",
             "stay",
             "idle_timeout",
@@ -65,8 +67,10 @@ def described(task: Task) -> Object:
     if not task.environment:  # else its values are known to the machines alone
         values["environment"] = None
     values["arguments"] = list(task.arguments) or None
-    for name in ("tags", "mounts", "options"):
+    for name in ("tags", "mounts", "options", "files"):
         values[name] = dict(getattr(task, name)) or None
+    mpi = task.mpi
+    values["mpi"] = mpi and {"slots": str(mpi.slots), "implementation": mpi.implementation}
     values["name"] = task.name or None
     block: Object = {
         "workdir": storage.workdir,

@@ -16,16 +16,18 @@ from typing import Any
 import pytest
 
 from sojourn import Handle
-from sojourn.clouds.k8s import names, resources
+from sojourn.clouds.k8s import names, options, resources
 from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.objects import TaskObjects
+from sojourn.clouds.k8s.operator import KubernetesMpiOperator
 from sojourn.clouds.k8s.scaler import is_machine
 from sojourn.clouds.k8s.websocket import execute
+from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from tests.contract.clouds.kit import Kit
-from tests.kube import images
+from tests.kube import images, mpi_images
 from tests.kube.in_use import cluster_in_use
 from tests.support.waiting import patience, until
 
@@ -33,8 +35,13 @@ MARKS = [pytest.mark.kube]
 
 _WHEELS = Path(sys.prefix) / "wheels"  # `make` puts them there
 _SHARED = os.environ.get("SOJOURN_K8S_STORAGE_CLASS", "shared")  # that all nodes reach
-_KINDS = ("Secret", "ConfigMap", "PersistentVolumeClaim", "Job", "Pod")
-_OF_EVERY_NAMESPACE = ("kube-root-ca.crt",)
+_KINDS = (
+    *("Secret", "ConfigMap", "PersistentVolumeClaim", "Job", "Pod", "Service", "NetworkPolicy"),
+    *("ServiceAccount", "Role", "RoleBinding", "MPIJob"),
+)
+_OF_EVERY_NAMESPACE = ("default", "kube-root-ca.crt")
+# Of tests with an account of their own, which goes with the namespace.
+_OF_TESTS = ("sojourn", "sojourn-gangs")
 _AGE = """\
 import os, sys
 for folder, _, files in os.walk(sys.argv[1]):
@@ -139,15 +146,19 @@ class KubernetesKit:
         return [
             f"{kind} {item['metadata']['name']}"
             for kind in _KINDS
+            if kind != "MPIJob" or self.api.serves(kind)
             for item in self.api.list(kind)
-            if item["metadata"]["name"] not in _OF_EVERY_NAMESPACE
+            if item["metadata"]["name"] not in (*_OF_EVERY_NAMESPACE, *_OF_TESTS)
         ]
 
     def inside(self) -> None:
         """A script's container has neither the store nor the agent."""
 
     def mpi(self) -> dict[str, str] | None:
-        return None
+        """Tasks without an image have one with MPI from then on."""
+        KubernetesMpiOperator(self.api).install(Context())
+        self._patched.setitem(options._IMAGES, "ubuntu", mpi_images.MPI)
+        return {"OMPI_MCA_mpi_yield_when_idle": "1"}  # all pods share the same few processors
 
     def close(self) -> None:
         self._patched.undo()

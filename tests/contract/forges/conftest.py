@@ -16,7 +16,7 @@ from tests.simforge.server import SimForge, served
 
 _VARIABLES = (
     *("CI_PROJECT_URL", "CML_TOKEN", "GITHUB_REPOSITORY", "GITHUB_TOKEN", "REPO_TOKEN"),
-    *("BITBUCKET_TOKEN", "GITEA_TOKEN", "GITLAB_TOKEN", "GH_TOKEN"),
+    *("BITBUCKET_TOKEN", "FORGEJO_TOKEN", "GITEA_TOKEN", "GITLAB_TOKEN", "GH_TOKEN"),
 )
 
 
@@ -32,10 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.stem == "test_trouble":
             item.add_marker(pytest.mark.slow if first else pytest.mark.full)
         elif item.path.stem == "test_runners" and not first:
-            rare = item.name == "test_a_job_that_was_lost_is_run_again[gitea]"
-            # It failed once in eleven times: a job that was reported as failed before the machine
-            # was gone cannot be told from one that failed by itself.
-            item.add_marker(pytest.mark.full if rare else pytest.mark.slow)
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=sorted(FORGES))

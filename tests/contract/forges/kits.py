@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simforge.bitbucket import SimBitbucket
+from tests.simforge.forgejo import SimForgejo
 from tests.simforge.gitea import SimGitea
 from tests.simforge.github import SimGitHub
 from tests.simforge.gitlab import SimGitLab
@@ -14,6 +15,7 @@ __all__ = ["FORGES"]
 
 FORGES: dict[str, Callable[[], SimForge]] = {
     "bitbucket": SimBitbucket,
+    "forgejo": SimForgejo,
     "gitea": SimGitea,
     "github": SimGitHub,
     "gitlab": SimGitLab,

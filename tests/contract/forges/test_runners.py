@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from sojourn import forges, runners
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, SojournError
+from sojourn.core.events import Event
 from sojourn.core.ids import TaskId
 from sojourn.core.status import State
 from sojourn.taskfiles.changes import Fields
@@ -83,9 +85,11 @@ def test_one_that_is_lost_goes_on_elsewhere_as_the_same_runner(bench: Bench) -> 
     assert bench.forge.work.ever == 1
 
 
-def test_a_job_that_was_lost_is_run_again(bench: Bench) -> None:
+def test_a_job_that_was_lost_is_run_again(bench: Bench, tmp_path: Path) -> None:
+    """Only then does it end: however long it takes until its machine is lost."""
     runner = bench.launch(token_on_machine=True)
-    job = bench.job("sleep 6")
+    mark = tmp_path / "was-here"
+    job = bench.job(f"test -e {mark} || {{ touch {mark}; sleep 600; }}")
     until(lambda: any(file.path in ("jobs/now", "busy") for file in runner.changed()))
     bench.kit.lose_agent(runner, 0)
     until(lambda: job.attempt == 2 and job.status == "completed", 60)
@@ -184,6 +188,26 @@ def test_a_launch_that_fails_leaves_nothing(bench: Bench) -> None:
         bench.launch(startup_script="#!/bin/sh\necho preparing\nexit 5\n")
     assert runners.list() == []
     assert bench.forge.work.runners == {}
+
+
+def test_a_program_that_only_this_computer_can_download(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes later than the registration gets another one."""
+    program, hear, late = bench.forge.program(), bench._hear, []
+
+    def listen(event: Event) -> None:
+        late.extend([event] if "Registering" in str(event) else [])
+        hear(event)
+
+    monkeypatch.setattr(bench, "_hear", listen)
+    monkeypatch.setattr(bench.forge, "program", lambda: b"" if late else program)
+    with pytest.raises(SojournError, match="has SHA-256"):
+        bench.launch()
+    late.clear()
+    runner = bench.launch(upload_program=True)
+    assert bench.finished(bench.job()).conclusion == "success"
+    assert runner.status().state is State.RUNNING
 
 
 def test_the_startup_script_comes_first(bench: Bench) -> None:

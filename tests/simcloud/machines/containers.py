@@ -80,6 +80,7 @@ StandardError=null
 """,
 }
 _WANTED = "etc/systemd/system/multi-user.target.wants/registry.service"
+_BELOW_ETC = {"passwd": "root:x:0:0:root:/root:/bin/sh\n", "group": "root:x:0:\n"}
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
@@ -140,6 +141,14 @@ def _layer(busybox: bytes, applets: list[str]) -> bytes:
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             if name != "busybox":
                 tar.addfile(link)
+        for path, text in _BELOW_ETC.items():
+            file = tarfile.TarInfo(f"etc/{path}")
+            file.size = len(text)
+            tar.addfile(file, io.BytesIO(text.encode()))
+        for folder, mode in (("home", 0o755), ("root", 0o700), ("tmp", 0o1777)):
+            made = tarfile.TarInfo(folder)
+            made.type, made.mode = tarfile.DIRTYPE, mode
+            tar.addfile(made)
     return written.getvalue()
 
 

@@ -12,6 +12,7 @@ import pytest
 from sojourn.agent import runner as module
 from sojourn.agent.runner import RunnerLife
 from sojourn.core.runner import Runner
+from sojourn.storage.store import StoreAddress, open_store
 
 
 class _Machine:
@@ -19,8 +20,10 @@ class _Machine:
         self.folder, self.workdir = folder, folder / "workdir"
         self.workdir.mkdir()
         self.stored = 0
+        (folder / "kept").mkdir()
+        self.kept = open_store(StoreAddress(f"file://{folder}/kept"))
         runner = Runner("gitlab", "https://example.com/a/b", "it", "tpi-it", idle_timeout=60)
-        self.life = RunnerLife(runner, {}, self.folder, self.workdir, self.store)
+        self.life = RunnerLife(runner, {}, self.folder, self.workdir, self.store, self.kept)
 
     def store(self) -> None:
         self.stored += 1
@@ -71,6 +74,31 @@ def test_what_it_counts_is_kept_for_the_next_machine(machine: _Machine, jobs: li
     assert not machine.life.over()
     assert not (machine.workdir / "busy").exists()
     assert machine.stored == before + 2
+
+
+def test_a_program_that_is_slow_to_answer_still_has_its_job(
+    machine: _Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[float | None] = [1.0]
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "metric", lambda *_: counted[-1])
+    machine.life.prepare()
+    machine.tells("metric", "jobs\n")
+    machine.tells("running")
+    machine.life.over()
+    machine.life.over()
+    before, busy = machine.stored, machine.workdir / "busy"
+    assert busy.exists()
+    counted.append(None)
+    for seconds in (2, 5):
+        now[0] += seconds
+        machine.life.over()
+        assert busy.exists()
+    assert machine.stored == before
+    now[0] += 10
+    machine.life.over()
+    assert not busy.exists()
 
 
 def test_it_is_asked_to_end_and_given_time(

@@ -448,6 +448,18 @@ def test_mounts_and_options_are_kept_with_the_task(shell: Shell) -> None:
     assert task["options"] == {"pod": "spec: {}\n", "mail": "me@home"}
 
 
+def test_gangs_mpi_and_files_by_options(shell: Shell) -> None:
+    shell.file("hpl.dat", "HPL\n")
+    shell.file("task.yaml", "script: '#!/bin/sh'\nmpi: {implementation: mpich}\n")
+    given = ["--slots", "2", "--gang-timeout", "5m", "--file", "in/HPL.dat=@hpl.dat"]
+    own = shell.ok("create", "task.yaml", *given, "--file", "seed=4=2").strip()
+    [store] = shell.home.rglob(f"{own}/store")
+    task = json.loads((store / "task.json").read_text())["task"]
+    assert task["mpi"] == {"slots": 2, "implementation": "mpich"}
+    assert (task["gang"], task["gang_timeout"]) == (True, 300)
+    assert task["files"] == {"in/HPL.dat": "HPL\n", "seed": "4=2"}
+
+
 def test_the_workdir_is_found_from_elsewhere(shell: Shell, tmp_path: Path) -> None:
     shell.file("results/old", "")
     task = shell.detached("echo x > results/new", "--workdir", ".", "--output", "results")

@@ -15,7 +15,7 @@ from sojourn.cli import cli
 from tests.unit.cli.shell import COMMAND, Shell
 
 COMMANDS = cli.list_commands(None)  # type: ignore[arg-type]
-GROUPS = ["image", "machine", "runner", "terraform"]
+GROUPS = ["image", "machine", "mpi", "runner", "terraform"]
 NO_ROWS = ("completion", "exec", "ssh")  # what they print is not ours
 WITH_JSON = [name for name in COMMANDS if name not in (*NO_ROWS, *GROUPS)]
 
@@ -95,6 +95,20 @@ def test_unknown_command(shell: Shell, typed: str, meant: str | None) -> None:
             ["run", "--option", "pod=@", "--", "true"],
             "options.pod: must be --option pod=@FILE, got 'pod=@'",
         ),
+        (
+            ["run", "--file", "a", "--", "true"],
+            "files: must be --file PATH=@FILE or --file PATH=TEXT, got 'a'",
+        ),
+        (
+            ["run", "--file", "a=@no.dat", "--", "true"],
+            "files.a: no.dat: could not read file: No such file or directory",
+        ),
+        (["run", "--file", "a=@", "--", "true"], "files.a: must be --file a=@FILE, got 'a=@'"),
+        (
+            ["run", "--file", "/etc/a=x", "--", "true"],
+            "files: /etc/a would be written to this computer; use a path in the workdir",
+        ),
+        (["run", "--slots", "0", "--", "true"], "mpi.slots: must be a whole number from 1"),
         (
             ["run", "--output", "../x", "--", "true"],
             "storage.output: must be a path inside workdir",

@@ -51,6 +51,7 @@ def test_defaults() -> None:
         "gang_timeout": 1800,
         "mpi": None,
         "files": {},
+        "warm": 0,
     }
 
 
@@ -296,6 +297,7 @@ def full() -> Task:
         arguments=("--lr", "0.1"),
         mounts={"/data": "claim:datasets:ro"},
         options={"pod": "spec: {}"},
+        files={"/etc/a": "b"},
         stay=True,
         idle_timeout=30,
         runner=Runner(
@@ -327,7 +329,7 @@ def full_gang() -> Task:
     """With all that a task that stays cannot have."""
     mpi = Mpi(slots=2, implementation="mpich")
     files = {"/etc/hpl/HPL.dat": "HPL\n"}
-    return Task(SCRIPT, gang=True, gang_timeout=60, mpi=mpi, files=files)
+    return Task(SCRIPT, gang=True, gang_timeout=60, mpi=mpi, files=files, name="n", warm=60)
 
 
 def test_a_gang_is_in_the_round_trip() -> None:
@@ -346,11 +348,13 @@ def test_mpi_means_a_gang() -> None:
         ({"gang": 1}, "gang: must be a boolean, got 1"),
         ({"gang": True, "stay": True}, "stay: cannot be combined with gang"),
         ({"gang": True, "gang_timeout": 0}, "gang_timeout: must be a number of seconds"),
+        ({"warm": 60}, "warm: requires name"),
+        ({"warm": -1, "name": "n"}, "warm: must be a number of seconds"),
         ({"mpi": True}, "mpi: must be a map such as"),
-        ({"mpi": {"nodes": 2}}, "mpi: must be a map such as"),
+        ({"mpi": {"nodes": 2}}, "mpi.nodes: unknown field; use slots and implementation"),
         ({"mpi": Mpi(slots=0)}, "mpi.slots: must be a whole number from 1 to 10000, got 0"),
         ({"mpi": Mpi(implementation="lam")}, "mpi.implementation: must be one of openmpi, intel"),
-        ({"files": {"/a": 1}}, "files: must be a map of absolute paths to contents"),
+        ({"files": {"/a": 1}}, "files: must be a map of paths to contents"),
         ({"files": {"/a": "x" * (1 << 20) + "y"}}, "put large files into the workdir instead"),
     ],
 )

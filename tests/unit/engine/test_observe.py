@@ -7,7 +7,7 @@ import pytest
 from sojourn.core.activity import Activity, Doing
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
-from sojourn.core.events import StatusChanged
+from sojourn.core.events import LogLine, Note, StatusChanged
 from sojourn.core.ids import TaskId
 from sojourn.core.status import INCOMPLETE, RankStatus, State, Status
 from sojourn.engine import observe
@@ -80,3 +80,29 @@ def test_how_far_a_transfer_is_is_not_told_again_and_again(
     _follow(monkeypatch, *seen, ctx=Context(told.append))
     states = [event.reason for event in told if isinstance(event, StatusChanged)]
     assert states == [seen[0].reason, seen[3].reason, ""]
+
+
+def _on(machine: str, attempt: int) -> Status:
+    ranks = (RankStatus(0, State.RUNNING, attempt, machine=machine),)
+    return Status(State.RUNNING, "", None, ranks)
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ("b", "Rank 0 resumed on a new machine (attempt 2)"),
+        ("a", "Rank 0 restarted on the same machine (attempt 2)"),
+    ],
+)
+@pytest.mark.parametrize("first", ["state", "line"])
+def test_where_the_next_attempt_is(
+    monkeypatch: pytest.MonkeyPatch, machine: str, said: str, first: str
+) -> None:
+    told: list[Any] = []
+    seen = [_on("a", 1), _on(machine, 2), INCOMPLETE]
+    if first == "line":  # the attempt began right after the look at the state
+        lines = iter([[], [LogLine(0, 2, "", "x")]])
+        monkeypatch.setattr(_Quiet, "logs", lambda *_: next(lines))
+        seen.insert(1, _on("a", 1))
+    _follow(monkeypatch, *seen, ctx=Context(told.append))
+    assert [event.message for event in told if isinstance(event, Note)] == [said]

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from sojourn import forges
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Conflict, IntegrityError, InvalidInput, NotFound
 from sojourn.core.runner import Runner
 from sojourn.forges import gitea
 from sojourn.forges.forge import Job, Registration
+from sojourn.forges.giteas import Place
 from sojourn.forges.http import Http
 from tests.simforge.gitea import SimGitea
 from tests.simforge.server import Call, Refusal, served
@@ -40,18 +42,19 @@ def identity(made: Registration) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("name", ["GITEA_ACTIONS", "FORGEJO_ACTIONS"])
-def test_in_its_ci_the_repository_is_known(name: str) -> None:
+def test_in_its_ci_the_repository_is_known() -> None:
     here = {"GITHUB_SERVER_URL": "https://git.example/", "GITHUB_REPOSITORY": "acme/widgets"}
-    assert gitea.repo_here({**here, name: "true"}) == "https://git.example/acme/widgets"
+    known = {**here, "GITEA_ACTIONS": "true"}
+    assert gitea.repo_here(known) == "https://git.example/acme/widgets"
     assert gitea.repo_here(here) == ""
-    assert gitea.repo_here({"GITHUB_REPOSITORY": "acme/widgets", name: "true"}) == ""
+    assert gitea.repo_here({"GITHUB_REPOSITORY": "acme/widgets", "GITEA_ACTIONS": "true"}) == ""
+    assert gitea.repo_here({**known, "FORGEJO_ACTIONS": "true"}) == "", "it sets both"
 
 
 def test_gitea_may_be_below_a_path(forge: SimGitea) -> None:
     driver = gitea.Driver("https://example.org/git/acme/widgets.git", "x")
-    assert driver._base == "https://example.org/git"
-    assert driver._scope(Context()) == "/api/v1/repos/acme/widgets"
+    assert driver._place.base == "https://example.org/git"
+    assert driver._place.scope(Context()) == "/api/v1/repos/acme/widgets"
 
 
 def test_an_address_without_a_name_is_refused() -> None:
@@ -107,10 +110,9 @@ def test_a_token_that_may_not_write_is_told_what_it_needs(
     assert "write:repository" in (caught.value.hint or "")
 
 
-def test_forgejo_is_refused(forge: SimGitea, driver: gitea.Driver) -> None:
-    forge.route("GET", "/api/forgejo/v1/version", lambda call: (200, {"version": "15.0.0"}))
-    with pytest.raises(InvalidInput, match="Forgejo"):
-        driver.check(Context())
+def test_it_is_known_from_forgejo(forge: SimGitea) -> None:
+    assert forges.actual(Context(), "forgejo", forge.repo) == "gitea"
+    assert forges.actual(Context(), "gitea", forge.repo) == "gitea"
 
 
 def test_runners_of_an_organization(forge: SimGitea) -> None:
@@ -122,9 +124,10 @@ def test_runners_of_an_organization(forge: SimGitea) -> None:
 
 
 def test_runners_of_a_user_are_those_of_the_token(forge: SimGitea) -> None:
-    assert gitea.Driver(f"{forge.url}/Owner", forge.token)._scope(Context()) == "/api/v1/user"
+    place = Place(f"{forge.url}/Owner", forge.token)
+    assert place.scope(Context()) == "/api/v1/user"
     with pytest.raises(NotFound, match="another user"):
-        gitea.Driver(f"{forge.url}/stranger", forge.token)._scope(Context())
+        Place(f"{forge.url}/stranger", forge.token).scope(Context())
 
 
 def test_all_pages_are_read(forge: SimGitea, driver: gitea.Driver) -> None:
@@ -181,24 +184,32 @@ def test_without_a_token_it_cannot_leave(forge: SimGitea, driver: gitea.Driver) 
 
 
 def test_a_job_that_is_over_is_not_run_again(forge: SimGitea, driver: gitea.Driver) -> None:
-    made = driver.register(Context(), RUNNER)
+    driver.register(Context(), RUNNER)
     with pytest.raises(NotFound, match="by hand"):
-        driver.rerun(Context(), RUNNER, Job(""), made.credentials)
+        driver.lost(Context(), RUNNER, Job(""))
+
+
+def fetched(forge: SimGitea, made: Registration) -> None:
+    """Have a program with this registration begin a job."""
+    own = json.loads(made.credentials["registration"])
+    program = Http(forge.url, {"x-runner-uuid": own["uuid"], "x-runner-token": own["token"]})
+    path = "/api/actions/runner.v1.RunnerService/FetchTask"
+    assert program.call(Context(), "POST", path, body={"tasksVersion": "0"}).json["task"]
 
 
 def test_a_job_that_this_machine_has_begun_was_not_lost(
     forge: SimGitea, driver: gitea.Driver
 ) -> None:
+    """However soon after the loss: the clocks of forges have whole seconds."""
     made = driver.register(Context(), RUNNER)
-    own = json.loads(made.credentials["registration"])
-    forge.work.queue("true")
-    program = Http(forge.url, {"x-runner-uuid": own["uuid"], "x-runner-token": own["token"]})
-    path = "/api/actions/runner.v1.RunnerService/FetchTask"
-    assert program.call(Context(), "POST", path, body={"tasksVersion": "0"}).json["task"]
-    (task,) = forge.tasks.values()
-    task.started += 5  # later than the machine looks
-    with pytest.raises(NotFound, match="by hand"):
-        driver.rerun(Context(), RUNNER, Job(""), made.credentials)
+    first, second = forge.work.queue("true"), forge.work.queue("true")
+    fetched(forge, made)
+    lost = driver.lost(Context(), RUNNER, Job(""))
+    assert lost == Job("", str(first.id))
+    fetched(forge, made)
+    assert driver.rerun(Context(), RUNNER, lost, made.credentials)
+    assert (first.attempt, first.status) == (2, "queued")
+    assert (second.attempt, second.status) == (1, "in_progress")
 
 
 def test_an_older_gitea_cannot_run_jobs_again(forge: SimGitea, driver: gitea.Driver) -> None:
@@ -213,9 +224,11 @@ def test_an_older_gitea_cannot_run_jobs_again(forge: SimGitea, driver: gitea.Dri
         if call.path.endswith("/jobs"):
             job.status, job.conclusion = "completed", "cancelled"
 
+    lost = driver.lost(Context(), RUNNER, Job(""))
+    assert lost is not None
     forge.after = refuse
     with pytest.raises(Conflict, match="by hand"):
-        driver.rerun(Context(), RUNNER, Job(""), made.credentials)
+        driver.rerun(Context(), RUNNER, lost, made.credentials)
 
 
 def test_the_program_is_what_its_publisher_says(forge: SimGitea, driver: gitea.Driver) -> None:

@@ -57,10 +57,13 @@ def test_what_is_given() -> None:
         timeout=Decimal(60),
         instance_gpu="tesla",
         token_on_machine=True,
+        ca_file="ca.pem",
+        upload_program=True,
     )
     settings = settings_of(given, Target("github", _REPO))
     assert (settings.name, settings.labels, settings.single) == ("builder", ("a", "b"), False)
     assert (settings.idle_timeout, settings.token_on_machine) == (0, True)
+    assert (settings.ca_file, settings.upload_program) == ("ca.pem", True)
     fields = launch_fields(given)
     assert (fields["machine"], fields["image"], fields["timeout"]) == ("m+v100", "nvidia", 60)
 
@@ -117,6 +120,8 @@ def test_a_startup_script_is_text_or_base64(given: str, script: str) -> None:
         ({"token": "a"}, {"token": "b"}, ()),
         ({"cml_version": "1"}, {"cml_version": "2"}, ()),
         ({"single": True}, {"single": False}, (("single",),)),
+        ({"ca_file": None}, {"ca_file": "ca.pem"}, (("ca_file",),)),
+        ({"ca_file": None}, {"ca_file": ""}, ()),
     ],
 )
 def test_what_is_another_runner(before: Object, after: Object, replaced: Any) -> None:

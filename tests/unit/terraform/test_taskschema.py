@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
 from sojourn.terraform.plugin.plan import plan
 from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown, whole
@@ -56,6 +58,9 @@ def test_all_that_is_given_is_in_the_task() -> None:
         "options": {"pod": "spec: {}"},
         "name": "n",
         "arguments": ("--lr", "0.1"),
+        "gang": True,
+        "gang_timeout": 60,
+        "files": {"/a": "b"},
     }
     storage = {"workdir": "w", "output": "o", "exclude": ["*.a"], "container": "c"}
     written = {**given, "arguments": list(given["arguments"])}
@@ -194,3 +199,37 @@ def test_an_old_state_is_completed_with_defaults() -> None:
     assert (now["mounts"], now["options"]) == (None, None)
     assert now["storage"][0]["container"] == ""
     assert "gone" not in now
+
+
+def test_mpi_is_a_map_of_texts() -> None:
+    task = task_of(_values(mpi={"slots": "2", "implementation": "mpich"}))
+    assert (task.mpi, task.gang) == (Mpi(2, "mpich"), True)
+    assert task_of(_values(mpi={"slots": UNKNOWN})).mpi == Mpi()
+    for wrong, said in (({"slots": "x"}, r"mpi\.slots: .*'x'"), ({"nodes": "3"}, r"mpi\.nodes")):
+        with pytest.raises(InvalidInput, match=said):
+            task_of(_values(mpi=wrong))
+
+
+def test_mpi_implies_a_gang_unless_that_is_denied() -> None:
+    config = _values(mpi={"slots": "2"})
+    assert plan(TASK.block, None, config, config).state["gang"] is True
+    later = _values(mpi=UNKNOWN)
+    assert plan(TASK.block, None, later, later).state["gang"] == UNKNOWN
+    assert plan(TASK.block, None, _values(), _values()).state["gang"] is False
+    with pytest.raises(InvalidInput, match="gang: must not be false with mpi"):
+        task_of(_values(mpi={}, gang=False))
+
+
+def test_defaults_of_mpi_change_nothing() -> None:
+    said = _values(mpi={"slots": "1", "implementation": "openmpi"})
+    assert _changes(_values(mpi={}), said) == ()
+    assert _changes(_values(mpi={"slots": "2"}), said) == (("mpi",),)
+    assert ("mpi",) in _changes(_values(), said)
+
+
+def test_an_imported_gang_needs_no_replacement() -> None:
+    task = Task(script=_SCRIPT, mpi=Mpi(2), files={"a": "b"})
+    assert task_of(_values(**described(task))) == replace(task, storage=_BLANK)
+    prior = {**_values(**described(task)), "id": "tpi-x"}
+    config = _values(mpi={"slots": "2"}, files={"a": "b"})
+    assert plan(TASK.block, prior, config, config, imported=True).replace == ()

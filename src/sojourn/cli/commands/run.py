@@ -72,7 +72,7 @@ def run(
     with opened(as_json=as_json) as session:
         tasks = tasks_from(ctx, options, session.ctx.warn)
         if dry_run:
-            ctx.exit(_plan(session, tasks, gitignore))
+            ctx.exit(show_plan(session, tasks, gitignore))
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
         ctx.exit(_run(session, tasks, gitignore, detach, keep, keep_failed))
@@ -101,11 +101,12 @@ def create(
     with opened(as_json=as_json) as session:
         tasks = tasks_from(ctx, options, session.ctx.warn)
         if dry_run:
-            ctx.exit(_plan(session, tasks, gitignore))
+            ctx.exit(show_plan(session, tasks, gitignore))
         ctx.exit(_run(session, tasks, gitignore, detach=True))
 
 
-def _plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
+def show_plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
+    """What creating these tasks would do."""
     from sojourn import api
     from sojourn.cli.plan import plan_row, plan_text
 

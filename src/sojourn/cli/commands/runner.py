@@ -62,6 +62,11 @@ def runner() -> None:
     multiple=True,
     help="Volume for the containers of jobs, such as /data:/data (GitLab only; repeatable).",
 )
+@click.option(
+    "--upload-program",
+    is_flag=True,
+    help="Upload the runner program, for machines that cannot download it.",
+)
 @machine_options
 @json_option
 def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
@@ -136,9 +141,17 @@ def _columns(found: Launched, what: Runner, status: Status) -> tuple[str, ...]:
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--token", default="", help="Token of the forge (default: as in `launch`).")
 @click.option("--force", is_flag=True, help="Delete even if it is running a job.")
+@click.option("--ca-file", type=PATH, help="Certificates (PEM) of a forge with a private CA.")
 @json_option
 @click.pass_context
-def delete(ctx: click.Context, ids: Sequence[str], token: str, force: bool, as_json: bool) -> None:
+def delete(
+    ctx: click.Context,
+    ids: Sequence[str],
+    token: str,
+    force: bool,
+    ca_file: str | None,
+    as_json: bool,
+) -> None:
     """Unregister runners, then delete their machines.
 
     \b
@@ -147,7 +160,7 @@ def delete(ctx: click.Context, ids: Sequence[str], token: str, force: bool, as_j
     from sojourn import runners
 
     def delete_one(session: Session, handle: Handle) -> None:
-        runners.of(handle).remove(token=token, force=force)
+        runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "")
         session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
 
     ctx.exit(to_each(ids, as_json, delete_one))

@@ -39,6 +39,7 @@ class AwsCloud:
 
     name = "aws"
     features = Features(
+        warm=True,
         private_machines=True,
         shared_identity=True,
         interrupt=True,

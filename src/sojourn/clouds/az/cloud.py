@@ -44,6 +44,7 @@ class AzureCloud:
 
     name = "az"
     features = Features(
+        warm=True,
         private_machines=True,
         shared_identity=True,
         interrupt=True,

@@ -45,6 +45,7 @@ class GoogleCloud:
 
     name = "gcp"
     features = Features(
+        warm=True,
         private_machines=True,
         shared_identity=True,
         interrupt=True,

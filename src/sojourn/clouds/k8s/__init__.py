@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
+    from sojourn.core.operators import MpiOperator
 
-__all__ = ["ABOUT", "examine", "make_cloud"]
+__all__ = ["ABOUT", "examine", "make_cloud", "make_mpi_operator"]
 
 ABOUT = About(
     title="Kubernetes",
@@ -33,8 +34,10 @@ ABOUT = About(
     options=(
         ("agent_image", "image of the agent's container, with Python 3.10 or later"),
         ("pod", "YAML with `metadata` and `spec`, merged into pods as `kubectl patch` does"),
+        ("queue", "queue of Volcano, which starts all machines of a gang together"),
         ("storage_class", "storage class of the task's claim (default: the cluster's)"),
     ),
+    mpi_operator=True,
     machine_arguments=(
         MachineArgument(
             "kubernetes_node_selector", "region", "Labels of the nodes to run on.", pairs=True
@@ -62,3 +65,12 @@ def examine() -> Iterator[Finding]:
     from sojourn.clouds.k8s.kubeconfig import load
 
     yield from look(Api(load, patience=2.0))
+
+
+def make_mpi_operator() -> MpiOperator:
+    """The one of the cluster that this computer's configuration leads to."""
+    from sojourn.clouds.k8s.api import Api
+    from sojourn.clouds.k8s.kubeconfig import load
+    from sojourn.clouds.k8s.operator import KubernetesMpiOperator
+
+    return KubernetesMpiOperator(Api(load))

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 import weakref
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -37,6 +38,8 @@ _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
 _LATER = (429, 500, 502, 503, 504)
 _PAGE = 500  # objects of one answer
 _LONGEST_PAUSE = 10.0  # seconds, whatever the server asks for
+_MANAGER = "sojourn"  # of fields that were applied
+_APPLY = "application/apply-patch+yaml"  # of which JSON is a part
 _AFTER_WATCH = 0.5  # seconds, if there was nothing to watch: whoever asks will ask again
 
 
@@ -46,14 +49,28 @@ class _Place(NamedTuple):
     namespaced: bool = True
 
 
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _KINDS = {
+    "ClusterRole": _Place(_RBAC, "clusterroles", namespaced=False),
+    "ClusterRoleBinding": _Place(_RBAC, "clusterrolebindings", namespaced=False),
     "ConfigMap": _Place("/api/v1", "configmaps"),
+    "CustomResourceDefinition": _Place(
+        "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False
+    ),
+    "Deployment": _Place("/apis/apps/v1", "deployments"),
     "Event": _Place("/api/v1", "events"),
     "Job": _Place("/apis/batch/v1", "jobs"),
+    "Lease": _Place("/apis/coordination.k8s.io/v1", "leases"),
+    "LocalQueue": _Place("/apis/kueue.x-k8s.io/v1beta1", "localqueues"),
+    "MPIJob": _Place("/apis/kubeflow.org/v2beta1", "mpijobs"),
     "Namespace": _Place("/api/v1", "namespaces", namespaced=False),
+    "NetworkPolicy": _Place("/apis/networking.k8s.io/v1", "networkpolicies"),
     "Node": _Place("/api/v1", "nodes", namespaced=False),
     "PersistentVolumeClaim": _Place("/api/v1", "persistentvolumeclaims"),
     "Pod": _Place("/api/v1", "pods"),
+    "PodGroup": _Place("/apis/scheduling.volcano.sh/v1beta1", "podgroups"),
+    "Role": _Place("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "RoleBinding": _Place("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "Secret": _Place("/api/v1", "secrets"),
     "SelfSubjectAccessReview": _Place(
         "/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", namespaced=False
@@ -61,6 +78,7 @@ _KINDS = {
     "SelfSubjectReview": _Place(
         "/apis/authentication.k8s.io/v1", "selfsubjectreviews", namespaced=False
     ),
+    "Service": _Place("/api/v1", "services"),
     "ServiceAccount": _Place("/api/v1", "serviceaccounts"),
     "StorageClass": _Place("/apis/storage.k8s.io/v1", "storageclasses", namespaced=False),
 }
@@ -86,6 +104,10 @@ class Api:
     @property
     def namespace(self) -> str:
         return self.login.namespace
+
+    def inside(self, namespace: str) -> Api:
+        """The same in another namespace; empty: in all of them, which can only be listed."""
+        return Api(lambda: replace(self.login, namespace=namespace), patience=self._patience)
 
     @property
     def _client(self) -> httpx.Client:
@@ -171,9 +193,38 @@ class Api:
         """Change parts of an object. Absent: raises NotFound."""
         return self._json("PATCH", kind, name, body=body, content="application/merge-patch+json")
 
-    def delete(self, kind: str, name: str, *, grace: int | None = None, uid: str = "") -> None:
-        """Remove an object and all that it owns. Absent: nothing to do."""
-        body: Object = {"propagationPolicy": "Background"}
+    def apply(self, kind: str, body: Object, *, dry_run: bool = False) -> Object:
+        """Make an object, or change it to this; others' fields stay (a server-side apply).
+
+        Somebody else changed one of these fields: raises Conflict, which names it.
+        """
+        query = {"fieldManager": _MANAGER, **({"dryRun": "All"} if dry_run else {})}
+        name = str(body["metadata"]["name"])
+        return self._json("PATCH", kind, name, body=body, query=query, content=_APPLY)
+
+    def serves(self, kind: str) -> bool:
+        """Whether the server has this kind, which everybody may ask."""
+        place = _KINDS[kind]
+        try:
+            found = self._call(kind, "GET", place.root, {}, None, "application/json")
+        except NotFound:
+            return False
+        return any(each.get("name") == place.plural for each in found.get("resources") or [])
+
+    def delete(
+        self,
+        kind: str,
+        name: str,
+        *,
+        grace: int | None = None,
+        uid: str = "",
+        owned_first: bool = False,
+    ) -> None:
+        """Remove an object and all that it owns. Absent: nothing to do.
+
+        `owned_first`: it stays until all that it owns is gone.
+        """
+        body: Object = {"propagationPolicy": "Foreground" if owned_first else "Background"}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
         if uid:
@@ -228,7 +279,8 @@ class Api:
 
     def _path(self, kind: str, name: str) -> str:
         place = _KINDS[kind]
-        inside = f"/namespaces/{quote(self.namespace, '')}" if place.namespaced else ""
+        namespaced = place.namespaced and self.namespace
+        inside = f"/namespaces/{quote(self.namespace, '')}" if namespaced else ""
         return f"{place.root}{inside}/{place.plural}" + (f"/{quote(name, '')}" if name else "")
 
     def _json(

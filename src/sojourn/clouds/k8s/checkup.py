@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s.machines import GPU
+from sojourn.clouds.k8s.operator import KubernetesMpiOperator
+from sojourn.clouds.k8s.rights import missing, who
 from sojourn.clouds.k8s.storageclasses import default_class
+from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, SojournError
 from sojourn.core.finding import Finding
 
@@ -45,44 +48,23 @@ def look(api: Api) -> Iterator[Finding]:
     yield _rights(api)
     yield _classes(api)
     yield _gpus(api)
+    yield _operator(api)
 
 
 def _who(api: Api) -> Finding:
-    try:
-        found = api.create("SelfSubjectReview", {"metadata": {"name": ""}})
-        name = str(found["status"]["userInfo"].get("username", "unknown"))
-    except SojournError:
-        name = "unknown"
-    return Finding("ok", "kubernetes namespace", f"{api.namespace}, as {name}")
+    return Finding("ok", "kubernetes namespace", f"{api.namespace}, as {who(api)}")
 
 
 def _rights(api: Api) -> Finding:
-    missing = [
-        f"{verb} {resource}{f'.{group}' if group else ''}"
-        for verbs, group, resource in NEEDED
-        for verb in verbs.split()
-        if not _allowed(api, verb, group, resource)
-    ]
-    if not missing:
+    lacking = missing(api, NEEDED)
+    if not lacking:
         return Finding("ok", "kubernetes permissions", "all that tasks need")
     return Finding(
         "note",
         "kubernetes permissions",
-        f"missing in namespace {api.namespace}: {', '.join(missing)}; "
+        f"missing in namespace {api.namespace}: {', '.join(lacking)}; "
         "docs/kubernetes.md has the least role",
     )
-
-
-def _allowed(api: Api, verb: str, group: str, resource: str) -> bool:
-    kind, _, sub = resource.partition("/")
-    asked = {"namespace": api.namespace, "verb": verb, "group": group, "resource": kind}
-    if sub:
-        asked["subresource"] = sub
-    body = {"metadata": {"name": ""}, "spec": {"resourceAttributes": asked}}
-    try:
-        return bool(api.create("SelfSubjectAccessReview", body)["status"]["allowed"])
-    except SojournError:
-        return False
 
 
 def _classes(api: Api) -> Finding:
@@ -113,6 +95,20 @@ def _gpus(api: Api) -> Finding:
     gpus = sum(int(node["status"].get("allocatable", {}).get(GPU, 0)) for node in nodes)
     text = f"{len(nodes)} nodes, {gpus} GPUs" if gpus else f"{len(nodes)} nodes, no GPUs"
     return Finding("ok", "kubernetes nodes", text)
+
+
+def _operator(api: Api) -> Finding:
+    subject = "kubernetes mpi"
+    try:
+        found = KubernetesMpiOperator(api).look(Context())
+    except SojournError as error:
+        return Finding("note", subject, _line(error))
+    if found is None:
+        text = "mpi-operator not installed (optional); run `sojourn mpi install` for MPI tasks"
+        return Finding("ok", subject, text)
+    if found.ready or not found.namespace:
+        return Finding("ok", subject, str(found))
+    return Finding("note", subject, f"{found} is not ready; run `sojourn mpi status`")
 
 
 def _line(error: SojournError) -> str:

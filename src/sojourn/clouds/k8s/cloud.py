@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.container import is_bucket, place_of
+from sojourn.clouds.k8s.files import check as check_files
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import image_of, options_of
+from sojourn.clouds.k8s.secret import check_size
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.gang import absolute
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
@@ -50,6 +53,7 @@ class KubernetesCloud:
 
     name = "k8s"
     features = Features(
+        mpi=("openmpi", "intel", "mpich"),
         private_machines=True,
         interrupt=True,
         reach=True,
@@ -66,10 +70,15 @@ class KubernetesCloud:
         parse_machine(task.machine)
         node_selector(task.region)
         options_of(task)
+        check_files(task)
         image_of(task)
         place = place_of(_TRIAL, task)
-        _check_size(task)
+        check_size(task)
         self._check_version()
+        if task.mpi:
+            self._check_operator()
+        if "queue" in task.options:
+            self._check_queue(task.options["queue"])
         objects = self._objects(_TRIAL, task)
         self._known.pop(_TRIAL)
         if place.claim and task.storage.container:
@@ -92,6 +101,21 @@ class KubernetesCloud:
                 f"requires Kubernetes {_OLDEST[0]}.{_OLDEST[1]} or later, "
                 f"got {found[0]}.{found[1]}",
             )
+
+    def _check_operator(self) -> None:
+        from sojourn.clouds.k8s.mpijob import KIND
+
+        if not self._api.serves(KIND):
+            raise InvalidInput(
+                "mpi",
+                "the cluster has no mpi-operator, which makes the machines of MPI programs: run "
+                "`sojourn mpi install`, or ask whoever runs the cluster to",
+            )
+
+    def _check_queue(self, queue: str) -> None:
+        from sojourn.clouds.k8s.queues import check_queue
+
+        check_queue(self._api, queue)
 
     def _check_claim(self, place: Place, task: Task) -> None:
         if self._api.find("PersistentVolumeClaim", place.claim) is None:
@@ -137,7 +161,9 @@ class KubernetesCloud:
         return (
             resources.TaskSecret(objects),
             AgentProgram(objects),
+            *([resources.FilesMap(objects)] if self._has_files(objects) else []),
             *store,
+            *self._of_gang(objects),
             self._scaler(objects),
         )
 
@@ -147,13 +173,36 @@ class KubernetesCloud:
         except NotFound:
             return ""
 
+    def _of_gang(self, objects: TaskObjects) -> list[Resource]:
+        from sojourn.clouds.k8s.account import AgentAccount
+        from sojourn.clouds.k8s.gangs import GangPolicy, GangService
+        from sojourn.clouds.k8s.queues import QueueGroup
+
+        try:
+            task = objects.task
+        except NotFound:
+            return []  # without a task, nothing was made for a gang
+        if not task.gang:
+            return []
+        # The service of an MPI program is mpi-operator's.
+        made: list[Resource] = [GangPolicy(objects)]
+        made += [AgentAccount(objects) if task.mpi else GangService(objects)]
+        return [*made, QueueGroup(objects)] if "queue" in task.options else made
+
+    def _has_files(self, objects: TaskObjects) -> bool:
+        try:
+            return bool(absolute(objects.task.files))
+        except NotFound:
+            return False  # without a task, nothing else was made
+
     def scaler(self, id: TaskId) -> Scaler:
         return self._scaler(self._objects(id, None))
 
     def _scaler(self, objects: TaskObjects) -> Scaler:
+        from sojourn.clouds.k8s.mpiscaler import MpiScaler
         from sojourn.clouds.k8s.scaler import KubernetesScaler
 
-        return KubernetesScaler(objects)
+        return MpiScaler(objects) if _has_mpi(objects) else KubernetesScaler(objects)
 
     def data(self, id: TaskId) -> Data:
         from sojourn.clouds.k8s.data import KubernetesData
@@ -189,14 +238,8 @@ class KubernetesCloud:
         return known
 
 
-def _check_size(task: Task) -> None:
-    from sojourn.clouds.k8s.secret import largest
-
-    environment = sum(len(k.encode()) + len(v.encode()) for k, v in task.environment.items())
-    largest(
-        {
-            "script": len(task.script.encode("utf-8", "surrogateescape")),
-            "arguments": sum(len(item.encode("utf-8", "replace")) for item in task.arguments),
-            "environment": environment,
-        }
-    )
+def _has_mpi(objects: TaskObjects) -> bool:
+    try:
+        return objects.task.mpi is not None
+    except NotFound:
+        return False

@@ -14,7 +14,6 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
-from sojourn.clouds.k8s.jobs import ended, suspended
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.reasons import cannot_start, waiting
 from sojourn.core.errors import CapacityError, Conflict, NotFound, SojournError, Transient
@@ -50,12 +49,18 @@ class Door:
     """Opened when it is first needed, and kept open. `ctx`: of whoever is waiting just now."""
 
     def __init__(
-        self, api: Api, id: TaskId, make: Callable[[], Object], folder: Callable[[], str]
+        self,
+        api: Api,
+        id: TaskId,
+        make: Callable[[], Object],
+        folder: Callable[[], str],
+        wanted: Callable[[], bool],
     ) -> None:
         self._api = api
         self._id = id
         self._make = make
         self._folder = folder
+        self._wanted = wanted
         self._lock = threading.Lock()
         self._served: ServedStore | None = None
         self._end: weakref.finalize[..., Door] | None = None
@@ -127,11 +132,7 @@ class Door:
             return True
         if waited > _UNSCHEDULED_FOR:
             return False
-        return bool(machines) or self._are_wanted()
-
-    def _are_wanted(self) -> bool:
-        jobs = self._api.list("Job", names.of_task(self._id))
-        return any(not suspended(job) and not ended(job) for job in jobs)
+        return bool(machines) or self._wanted()
 
     def _changes(self, version: str) -> Generator[Object, None, None]:
         """A pod that changed; nobody waits for it forever, as nothing may."""

@@ -30,6 +30,12 @@ _POLICY = re.compile(r'violates PodSecurity "(?P<level>[^":]+)')
 _FORBIDDEN = re.compile(
     r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
 )
+_GRANTING = "attempting to grant RBAC permissions not currently held"
+_RULE = re.compile(
+    r"APIGroups:\[(?P<groups>[^\]]*)\], Resources:\[(?P<resources>[^\]]*)\]"
+    r".*?Verbs:\[(?P<verbs>[^\]]*)\]"
+)
+_QUOTED = re.compile(r'"([^"]*)"')
 
 
 class Rejected(SojournError):
@@ -60,10 +66,23 @@ def refusal(what: str, code: int, status: dict[str, Any], namespace: str) -> Soj
     if code == 404:
         return _absent(message, told)
     if code == 409:
-        return Conflict(message, hint="Try again.")
+        return _taken(what, status) or Conflict(message, hint="Try again.")
     if code == 410:
         return Expired(message, hint="Try again.")
     return Transient(message, hint="Try again to continue where it stopped.")
+
+
+def _taken(what: str, status: dict[str, Any]) -> Conflict | None:
+    """If it is about fields that somebody else set."""
+    causes = (status.get("details") or {}).get("causes") or []
+    fields = [cause for cause in causes if cause.get("reason") == "FieldManagerConflict"]
+    if not fields:
+        return None
+    told = ", ".join(f"{cause.get('field')} ({cause.get('message')})" for cause in fields)
+    return Conflict(
+        f"{what} was changed by somebody else: {told}",
+        hint="Undo that change with the tool that made it, or delete the object, and try again.",
+    )
 
 
 def _absent(message: str, told: str) -> NotFound:
@@ -100,6 +119,8 @@ def _forbidden(what: str, told: str, namespace: str) -> SojournError:
             hint=f"Delete unused resources in namespace {namespace}, choose a smaller machine, "
             "or ask for a larger quota.",
         )
+    if _GRANTING in told:
+        return _granting(what, told)
     found = _FORBIDDEN.search(told)
     if found:
         group = f".{found['group']}" if found["group"] else ""
@@ -110,6 +131,22 @@ def _forbidden(what: str, told: str, namespace: str) -> SojournError:
             hint=f"Ask for a role that may {need}; docs/kubernetes.md has the least one.",
         )
     return AuthError(f"{what}: {told}", hint="docs/kubernetes.md has the least role.")
+
+
+def _granting(what: str, told: str) -> AuthError:
+    """Nobody may give others more rights than they have."""
+    held = told.partition(_GRANTING)[2]
+    rights = ", ".join(
+        f"{verb} {resource}" + (f".{group}" if group else "")
+        for found in _RULE.finditer(held)
+        for group in _QUOTED.findall(found["groups"])
+        for resource in _QUOTED.findall(found["resources"])
+        for verb in _QUOTED.findall(found["verbs"])
+    )
+    return AuthError(
+        f"{what}: not allowed to grant rights that you do not have: {rights or held.strip()}",
+        hint="Ask for a role that may do this itself; docs/kubernetes.md has the least one.",
+    )
 
 
 def _short(told: str) -> str:

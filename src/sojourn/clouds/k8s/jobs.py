@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["condition", "ended", "has_run", "job", "may_have_run", "rank_of", "suspended"]
+__all__ = [
+    "condition",
+    "deadline",
+    "ended",
+    "has_run",
+    "job",
+    "may_have_run",
+    "rank_of",
+    "suspended",
+]
 
 _PODS = 1000  # at most, one after the other
 _WEEK = 7 * 86400
@@ -46,14 +55,13 @@ def job(
     metadata = names.metadata(id, names.job_name(id, rank), task, rank=str(rank))
     if again:
         metadata["annotations"] = {**metadata.get("annotations", {}), _AGAIN: "yes"}
-    timeout = task.timeout or _LONGEST
     template = machine_template(id, task, rank, place, spot=spot, restricted=restricted)
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata,
         "spec": {
-            "activeDeadlineSeconds": min(_WEEK + _PODS_IN_TIME * timeout, _LONGEST),
+            "activeDeadlineSeconds": deadline(task),
             "backoffLimitPerIndex": 0,
             "completionMode": "Indexed",
             "completions": _PODS,
@@ -67,9 +75,15 @@ def job(
     }
 
 
+def deadline(task: Task) -> int:
+    """Seconds for all pods of a rank together: no Job lives for ever."""
+    return min(_WEEK + _PODS_IN_TIME * (task.timeout or _LONGEST), _LONGEST)
+
+
 def rank_of(made: Object) -> int:
-    """Of a Job or a pod."""
-    return int(made["metadata"]["labels"][names.RANK])
+    """Of a Job or a pod; the workers of an MPI program have it from mpi-operator."""
+    labels = made["metadata"]["labels"]
+    return int(labels[names.RANK] if names.RANK in labels else labels[names.INDEX])
 
 
 def suspended(found: Object) -> bool:

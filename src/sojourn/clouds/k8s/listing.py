@@ -35,7 +35,7 @@ def states(api: Api, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
     found = {}
     for id in ids:  # noqa: A001
         reports = final_reports(pods[str(id)])
-        ranks = {rank_of(job) for job in jobs[str(id)]}
+        ranks = {rank_of(job) for job in jobs[str(id)]} or _ranks(pods[str(id)])
         if ranks and set(reports) == ranks == set(range(len(ranks))):
             records = [
                 RankRecord(rank, report.attempt, machine, report)
@@ -43,6 +43,12 @@ def states(api: Api, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
             ]
             found[id] = task_status(records, wanted=0, alive=())
     return found
+
+
+def _ranks(pods: list[Object]) -> set[int]:
+    """Of an MPI program, which has no Job for each: its pods tell how many there are."""
+    counts = [pod["metadata"]["labels"].get(names.RANKS, "0") for pod in pods]
+    return set(range(max(map(int, counts), default=0)))
 
 
 def final_reports(pods: list[Object]) -> dict[int, tuple[str, Report]]:

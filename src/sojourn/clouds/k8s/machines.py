@@ -13,6 +13,7 @@ __all__ = [
     "GPU",
     "SPOT_LABELS",
     "Amounts",
+    "nearby",
     "node_affinity",
     "node_selector",
     "parse_machine",
@@ -68,6 +69,7 @@ SPOT_LABELS = (
     ("kubernetes.azure.com/scalesetpriority", "spot"),
 )
 _SPOT_TAINTS = ("cloud.google.com/gke-spot", "kubernetes.azure.com/scalesetpriority")
+_ZONE = "topology.kubernetes.io/zone"
 # How soon a pod leaves a node that no longer answers; Kubernetes itself waits for 300 seconds.
 _LEAVES_AFTER = 30
 
@@ -132,6 +134,13 @@ def preferred_affinity(amounts: Amounts, region: str, *, spot: bool) -> dict[str
     if not wanted:
         return {}
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wanted}}
+
+
+def nearby(labels: dict[str, str]) -> dict[str, Any]:
+    """Rather in the zone of pods with these labels, but anywhere if there is no room."""
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": _ZONE}
+    wanted = {"weight": 100, "podAffinityTerm": term}
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wanted]}}
 
 
 def _terms(amounts: Amounts, *, spot: bool) -> list[list[dict[str, Any]]]:

@@ -13,13 +13,19 @@ if TYPE_CHECKING:
 __all__ = [
     "AGENT",
     "ID",
+    "INDEX",
     "MACHINES",
     "OURS",
+    "QUEUE",
     "RANK",
+    "RANKS",
     "ROLE",
     "SCRIPT",
     "STORE",
+    "files",
+    "group",
     "job_name",
+    "machines",
     "metadata",
     "of_task",
     "program",
@@ -29,7 +35,10 @@ __all__ = [
 OURS = "app.kubernetes.io/managed-by=sojourn"
 ID = "sojourn/id"
 RANK = "sojourn/rank"
+RANKS = "sojourn/ranks"  # how many there are, if no Job of each tells
+INDEX = "training.kubeflow.org/replica-index"  # mpi-operator's
 ROLE = "sojourn/role"
+QUEUE = "scheduling.volcano.sh/queue-name"  # Volcano's
 MACHINES, STORE = "machine", "store"  # roles of pods
 SCRIPT, AGENT = "script", "agent"  # containers
 _TAGS = "sojourn/tags"
@@ -48,14 +57,29 @@ def of_task(id: TaskId, **more: str) -> str:
     return ",".join([f"{ID}={id}", *(f"sojourn/{key}={value}" for key, value in more.items())])
 
 
+def machines(id: TaskId) -> dict[str, str]:
+    """The labels of all pods of a task that are machines."""
+    return {ID: str(id), ROLE: MACHINES}
+
+
 def job_name(id: TaskId, rank: int) -> str:
     """Of a rank's Job."""
     return f"{id}-{rank}"
 
 
+def group(id: TaskId) -> str:
+    """Of the pods that a scheduler starts together; mpi-operator may have one named as the task."""
+    return f"{id}-gang"
+
+
 def program(id: TaskId, number: int) -> str:
     """Of a part of the agent's program; the first is named after the task."""
     return f"{id}-program-{number}" if number else str(id)
+
+
+def files(id: TaskId) -> str:
+    """Of the ConfigMap with a task's small files."""
+    return f"{id}-files"
 
 
 def store_pod(id: TaskId) -> str:

@@ -11,8 +11,9 @@ from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.container import place_of
 from sojourn.clouds.k8s.door import Door
 from sojourn.clouds.k8s.errors import Rejected
-from sojourn.clouds.k8s.jobs import has_run, job, may_have_run
+from sojourn.clouds.k8s.jobs import ended, has_run, job, may_have_run, suspended
 from sojourn.clouds.k8s.machines import SPOT_LABELS
+from sojourn.clouds.k8s.mpijob import KIND, given_up, may_have_started, mpijob, paused
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.pod import machine_template, store_template
 from sojourn.clouds.k8s.secret import SecretObjects
@@ -42,7 +43,7 @@ class TaskObjects:
         self.given = given
         self.secret = SecretObjects(api, id)
         self._used = False
-        self.door = Door(api, id, self.store_pod, self._objects)
+        self.door = Door(api, id, self.store_pod, self._objects, self.wants_machines)
 
     @property
     def name(self) -> str:
@@ -68,7 +69,7 @@ class TaskObjects:
     @property
     def holds(self) -> bool:
         """Whether the first machine waits for an upload that goes through it."""
-        return bool(self.place.claim and self.task.storage.workdir)
+        return bool(self.place.claim and self.task.storage.workdir and not self.task.mpi)
 
     @property
     def folder(self) -> str:
@@ -102,6 +103,9 @@ class TaskObjects:
 
     def _may_have_run(self) -> bool:
         """Of the pods of a Job that is gone, nobody tells."""
+        if self.task.mpi:
+            found = self.mpijob_found()
+            return found is None or may_have_started(found) or any(map(has_run, self.pods()))
         jobs = self.jobs()
         if len(jobs) < self.task.parallelism or any(map(may_have_run, jobs)):
             return True
@@ -147,6 +151,8 @@ class TaskObjects:
         )
         body = {"apiVersion": "v1", "kind": "Pod", **template}
         body["metadata"] = {**template["metadata"], "name": f"{self.id}-try"}
+        if body["spec"].get("serviceAccountName") == self.name:  # made later, for an MPI program
+            del body["spec"]["serviceAccountName"]
         try:
             self.api.create("Pod", body, dry_run=True)
         except Rejected as error:
@@ -166,6 +172,26 @@ class TaskObjects:
             restricted=self.restricted,
             again=again,
         )
+
+    def mpijob(self, *, suspend: bool) -> Object:
+        return mpijob(
+            self.id,
+            self.task,
+            self.place,
+            suspend=suspend,
+            spot=self.spot,
+            restricted=self.restricted,
+        )
+
+    def mpijob_found(self) -> Object | None:
+        return self.api.find(KIND, self.name)
+
+    def wants_machines(self) -> bool:
+        """Whether any are to come."""
+        if self.task.mpi:
+            found = self.mpijob_found()
+            return found is not None and not paused(found) and not given_up(found)
+        return any(not suspended(job) and not ended(job) for job in self.jobs())
 
     def store_pod(self) -> Object:
         """Made when no machine has the store. There is none: raises NotFound."""

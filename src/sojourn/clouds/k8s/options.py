@@ -15,7 +15,7 @@ from sojourn.core.images import container_image, made_image
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["AGENT_IMAGE", "STORAGE_CLASS", "Mount", "Options", "image_of", "options_of"]
+__all__ = ["AGENT_IMAGE", "STORAGE_CLASS", "TAKEN", "Mount", "Options", "image_of", "options_of"]
 
 AGENT_IMAGE = "SOJOURN_K8S_AGENT_IMAGE"
 STORAGE_CLASS = "SOJOURN_K8S_STORAGE_CLASS"
@@ -23,7 +23,7 @@ _DEFAULT_AGENT = "python:3.13-slim"
 _IMAGES = {"ubuntu": "ubuntu:24.04", "nvidia": "nvidia/cuda:12.6.3-runtime-ubuntu24.04"}
 _KNOWN = tuple(name for name, _ in ABOUT.options)
 _DEFAULT_DISK = 10  # GB
-_TAKEN = ("", "dev", "proc", "sojourn", "sys")  # folders that mounts cannot be in
+TAKEN = ("", "dev", "proc", "sojourn", "sys")  # folders that mounts cannot be in
 _CLAIM = re.compile(
     r"claim:(?P<name>[a-z0-9][a-z0-9.-]*)(/(?P<path>[^:]*))?(?P<readonly>:ro)?", re.ASCII
 )
@@ -49,6 +49,7 @@ class Options:
     pod: dict[str, Any]  # a patch of the pod template
     mounts: tuple[Mount, ...]
     disk: int  # GB of the claim
+    queue: str = ""  # of Volcano; empty: none
 
 
 def image_of(task: Task) -> str:
@@ -76,6 +77,7 @@ def options_of(task: Task) -> Options:
         storage_class=task.options.get("storage_class") or os.environ.get(STORAGE_CLASS, ""),
         pod=_patch(task.options.get("pod", "")),
         mounts=_mounts(task),
+        queue=task.options.get("queue", ""),
         disk=task.disk_size if task.disk_size > 0 else _DEFAULT_DISK,
     )
 
@@ -109,7 +111,7 @@ def _mounts(task: Task) -> tuple[Mount, ...]:
 def _mount(at: str, what: str) -> Mount:
     path = PurePosixPath("/" + at.lstrip("/"))  # `//data` is another path for Python
     top = path.parts[1] if len(path.parts) > 1 else ""
-    if not at.startswith("/") or ".." in path.parts or ":" in at or top in _TAKEN:
+    if not at.startswith("/") or ".." in path.parts or ":" in at or top in TAKEN:
         raise InvalidInput("mounts", f"must be at an absolute path of its own, got {at!r}")
     claim, nfs = _CLAIM.fullmatch(what), _NFS.fullmatch(what)
     if claim:

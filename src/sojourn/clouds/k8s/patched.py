@@ -11,7 +11,7 @@ __all__ = ["refuse_broken"]
 
 # With these, process 1 of the script's container is not ours: its signals would go to others.
 _SHARED_PROCESSES = ("hostPID", "shareProcessNamespace")
-_AGENTS_OWN = ("program", "store", "task")  # volumes
+_AGENTS_OWN = ("account", "program", "store", "task")  # volumes
 _FIELD = "options.pod"
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.neighbour import launcher
-from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s import files, names
 from sojourn.clouds.k8s.machines import (
     GPU,
+    nearby,
     node_affinity,
     node_selector,
     parse_machine,
@@ -18,6 +19,7 @@ from sojourn.clouds.k8s.machines import (
     tolerations,
 )
 from sojourn.clouds.k8s.merging import merged
+from sojourn.clouds.k8s.mpipod import add_account, rank_variable
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.options import Options, image_of, options_of
 from sojourn.clouds.k8s.patched import refuse_broken
@@ -33,6 +35,7 @@ _STORING = 570  # and for the agent to store the last of its work
 _SLACK = 2 * 3600  # seconds of a pod beyond the task's timeout: pulling, restoring, storing
 _LONGEST = 2**31 - 1  # seconds, as Kubernetes has it
 _USER = 65532  # where a cluster allows no root
+_LIFE = "sojourn.clouds.k8s.on_machine.life"
 _AGENT_REQUESTS = {"cpu": "50m", "memory": "64Mi"}
 _AGENT_LIMITS = {"memory": "1Gi"}
 _SCRIPT_REQUESTS = (100, 128)  # thousandths of a CPU, and megabytes
@@ -106,9 +109,14 @@ def python_of(options: Options) -> str:
 def machine_template(
     id: TaskId, task: Task, rank: int, place: Place, *, spot: bool, restricted: bool
 ) -> dict[str, Any]:
-    """The template of the pods of a rank, with the user's own patch applied."""
+    """The template of the pods of a rank, with the user's own patch applied.
+
+    -1: of all ranks of an MPI program but the first.
+    """
     options = options_of(task)
-    metadata = names.metadata(id, "", task, role=names.MACHINES, rank=str(rank))
+    labels = {"ranks": str(task.parallelism)} if task.mpi else {}
+    labels |= {"rank": str(rank)} if rank >= 0 else {}
+    metadata = names.metadata(id, "", task, role=names.MACHINES, **labels)
     del metadata["name"]
     metadata.setdefault("annotations", {})["kubectl.kubernetes.io/default-container"] = names.SCRIPT
     amounts = parse_machine(task.machine)
@@ -118,18 +126,32 @@ def machine_template(
         "terminationGracePeriodSeconds": GRACE + _STORING,
         "containers": [
             _script_container(task, options),
-            _agent_container(id, options, place, ["sojourn.clouds.k8s.on_machine.life"], rank),
+            _agent_container(id, options, place, [_LIFE], rank),
         ],
-        "volumes": [*_volumes(id, place), *_script_volumes(options)],
+        "volumes": [*_volumes(id, place), *_script_volumes(options), *files.volumes(id, task)],
         "tolerations": tolerations(amounts, spot=task.spot >= 0),
         "affinity": node_affinity(amounts, spot=spot),
     }
+    if task.gang:
+        spec["subdomain"] = str(id)  # with the host name that its Job gives it, a name in the DNS
+        spec["affinity"] |= nearby(names.machines(id))
+    if task.mpi:
+        add_account(spec, id, task)
+    if options.queue:
+        spec["schedulerName"] = "volcano"
+        metadata["annotations"] |= _queued(id, task, options.queue)
     if restricted:
         spec["containers"] = [_restricted(item) for item in spec["containers"]]
     ours = {"metadata": metadata, "spec": spec}
     template = dict(merged(ours, options.pod))
     refuse_broken(template, ours)
     return template
+
+
+def _queued(id: TaskId, task: Task, queue: str) -> dict[str, str]:
+    """How Volcano knows where a pod waits, and that a gang waits for room for all of it."""
+    group = {"scheduling.k8s.io/group-name": names.group(id)} if task.gang else {}
+    return {names.QUEUE: queue, **group}
 
 
 def store_template(
@@ -142,7 +164,7 @@ def store_template(
     """
     options = options_of(task)
     amounts = parse_machine(task.machine)
-    agent = _agent_container(id, options, place, ["sojourn.clouds.k8s.on_machine.life", "store"], 0)
+    agent = _agent_container(id, options, place, [_LIFE, "store"], 0)
     spec = {
         **_common(task, options, restricted=restricted),
         "activeDeadlineSeconds": 24 * 3600,
@@ -214,7 +236,7 @@ def _script_container(task: Task, options: Options) -> dict[str, Any]:
         "image": image_of(task),
         "command": ["/bin/sh", "-c", launcher(Path(places.FOLDER))],
         "resources": {"limits": limits, "requests": _requests(amounts.memory)},
-        "volumeMounts": mounts,
+        "volumeMounts": [*mounts, *files.mounts(task)],
     }
 
 
@@ -240,16 +262,20 @@ def _agent_container(
         "command": ["/bin/sh", "-c", _BOOT, "sojourn", *arguments],
         "env": [
             {"name": "SOJOURN_BOOT", "value": _UNPACK},
-            {"name": "SOJOURN_RANK", "value": str(rank)},
+            rank_variable(rank),
             # The host name of a Job's pod is not its name, and another one may have it later.
-            {
-                "name": "SOJOURN_MACHINE",
-                "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
-            },
+            _of_pod("SOJOURN_MACHINE", "metadata.name"),
+            _of_pod("SOJOURN_ADDRESS", "status.podIP"),
+            _of_pod("SOJOURN_POD", "metadata.uid"),
         ],
         "resources": {"limits": _AGENT_LIMITS, "requests": _AGENT_REQUESTS},
         "volumeMounts": mounts,
     }
+
+
+def _of_pod(variable: str, path: str) -> dict[str, Any]:
+    """A variable with something that is known when the pod starts."""
+    return {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def _volumes(id: TaskId, place: Place) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from sojourn.core.errors import AuthError
 if TYPE_CHECKING:
     from sojourn.clouds.k8s.api import Api, Object
 
-__all__ = ["cannot_start", "job_obstacle", "last_events", "waiting", "when"]
+__all__ = ["cannot_start", "job_obstacle", "last_events", "shortened", "waiting", "when"]
 
 _IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 _WRONG = ("InvalidImageName", "CreateContainerConfigError", "CreateContainerError")
@@ -32,7 +32,7 @@ def waiting(api: Api, pod: Object) -> str:
             return claims
     scheduled = _not_scheduled(pod)
     if scheduled:
-        return f"no node fits: {_short(scheduled)}"
+        return f"no node fits: {shortened(scheduled)}"
     told = _told(api, pod["metadata"]["name"], _MOUNT)
     return f"could not mount a volume: {told}" if told else ""
 
@@ -44,7 +44,7 @@ def cannot_start(api: Api, pod: Object) -> str:
     for item in _statuses(pod):
         state = item["state"].get("waiting") or {}
         if state.get("reason") == "InvalidImageName":
-            return f"invalid image {item['image']!r}: {_short(state.get('message', ''))}"
+            return f"invalid image {item['image']!r}: {shortened(state.get('message', ''))}"
     return ""
 
 
@@ -52,10 +52,12 @@ def _image_problem(pod: Object) -> str:
     for item in _statuses(pod):
         state = item["state"].get("waiting") or {}
         if state.get("reason") in _IMAGE:
-            told = _short(state.get("message") or state["reason"])
+            told = shortened(state.get("message") or state["reason"])
             return f"could not pull image {item['image']}: {told}"
         if state.get("reason") in _WRONG:
-            return f"could not start container {item['name']}: {_short(state.get('message', ''))}"
+            return (
+                f"could not start container {item['name']}: {shortened(state.get('message', ''))}"
+            )
     return ""
 
 
@@ -94,7 +96,7 @@ def _claim_problem(api: Api, pod: Object) -> str:
 def _told(api: Api, name: str, reasons: tuple[str, ...]) -> str:
     """The last thing that is said of an object for one of these reasons."""
     found = [event for event in last_events(api, name) if event.get("reason") in reasons]
-    return _short(str(found[-1].get("message") or found[-1]["reason"])) if found else ""
+    return shortened(str(found[-1].get("message") or found[-1]["reason"])) if found else ""
 
 
 def last_events(api: Api, name: str) -> list[Object]:
@@ -120,12 +122,13 @@ def job_obstacle(api: Api, job: Object) -> str:
     """Why a Job makes no pods; empty if nothing is known."""
     failed = condition(job, "Failed")
     if failed:
-        return f"Kubernetes gave up: {_short(failed.get('message', ''))}"
+        return f"Kubernetes gave up: {shortened(failed.get('message', ''))}"
     if job.get("status", {}).get("active"):
         return ""  # what is said of pods that failed before is over
     return _told(api, job["metadata"]["name"], ("FailedCreate",))
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """On one line, and not too long."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3].rstrip() + "..."

@@ -6,9 +6,11 @@ import base64
 import json
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.files import numbered
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.options import options_of
 from sojourn.clouds.k8s.pod import GRACE
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.k8s.objects import TaskObjects
     from sojourn.core.context import Context
 
-__all__ = ["BucketFolder", "Claim", "ClaimFolder", "Made", "TaskSecret", "gone"]
+__all__ = ["BucketFolder", "Claim", "ClaimFolder", "FilesMap", "Made", "TaskSecret", "gone"]
 
 _TTL = 60.0
 _LOOK = 1.0  # seconds between looks of an agent for followers and for ranks to take
@@ -39,10 +41,14 @@ class Made:
 
     @property
     def title(self) -> str:
-        return f"{self.kind} {self._objects.name}"
+        return f"{self.kind} {self._name}"
+
+    @property
+    def _name(self) -> str:
+        return self._objects.name
 
     def read(self, ctx: Context) -> bool:
-        return self._api.find(self.kind, self._objects.name) is not None
+        return self._api.find(self.kind, self._name) is not None
 
     def _create(self, body: dict[str, Any]) -> None:
         """If it is there already, it is ours: names are the task's."""
@@ -50,11 +56,11 @@ class Made:
             self._api.create(self.kind, body)
 
     def _metadata(self) -> dict[str, Any]:
-        return names.metadata(self._objects.id, self._objects.name, self._objects.task)
+        return names.metadata(self._objects.id, self._name, self._objects.task)
 
     def delete(self, ctx: Context) -> None:
-        self._api.delete(self.kind, self._objects.name)
-        gone(ctx, lambda: self._api.find(self.kind, self._objects.name) is None, self.title)
+        self._api.delete(self.kind, self._name)
+        gone(ctx, lambda: self._api.find(self.kind, self._name) is None, self.title)
 
 
 class TaskSecret(Made):
@@ -70,7 +76,9 @@ class TaskSecret(Made):
             "folder": objects.folder,
             "grace": GRACE,
             "hold": objects.holds,
+            "id": objects.name,
             "look": _LOOK,
+            "mpi": asdict(task.mpi) if task.mpi else None,
             "ranks": task.parallelism,
             "store": objects.place.url or f"file://{objects.folder}",
             "ttl": _TTL,
@@ -80,6 +88,35 @@ class TaskSecret(Made):
             data[places.STORE_OPTIONS] = json.dumps(dict(task.storage.container_opts))
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
         self._create({"metadata": self._metadata(), "data": encoded, "type": "Opaque"})
+
+
+class FilesMap(Made):
+    """What all machines of a task have at the same paths."""
+
+    kind = "ConfigMap"
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self._name}"
+
+    @property
+    def _name(self) -> str:
+        return names.files(self._objects.id)
+
+    def read(self, ctx: Context) -> bool:
+        return self._api.find(self.kind, self._name) is not None
+
+    def create(self, ctx: Context) -> None:
+        metadata = names.metadata(self._objects.id, self._name, self._objects.task)
+        data = {
+            key: base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()
+            for key, _, text in numbered(self._objects.task)
+        }
+        self._create({"metadata": metadata, "binaryData": data})
+
+    def delete(self, ctx: Context) -> None:
+        self._api.delete(self.kind, self._name)
+        gone(ctx, lambda: not self.read(ctx), self.title)
 
 
 class Claim(Made):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.jobs import ended, rank_of, suspended
 from sojourn.clouds.k8s.on_machine import places
+from sojourn.clouds.k8s.on_machine.pods import stale
 from sojourn.clouds.k8s.reasons import job_obstacle, waiting, when
 from sojourn.clouds.k8s.resources import gone
 from sojourn.clouds.k8s.websocket import execute
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.interfaces import KeyPair
 
-__all__ = ["KubernetesScaler", "is_machine"]
+__all__ = ["KubernetesScaler", "fleet_of", "is_machine"]
 
 _UPLOADED = "sojourn/uploaded"  # an annotation of the Secret
-_LATE = timedelta(seconds=30)  # for a node to tell that a pod is gone, after its grace
 _SHOWN = 200  # events, the newest
 
 
@@ -93,7 +92,7 @@ class KubernetesScaler:
         gone(ctx, self._all_gone, self.title)
 
     def _all_gone(self) -> bool:
-        return not self._objects.jobs() and not [p for p in self._objects.pods() if not _stale(p)]
+        return not self._objects.jobs() and not [p for p in self._objects.pods() if not stale(p)]
 
     def scale(self, ctx: Context, machines: int) -> None:
         jobs = self._objects.jobs()
@@ -149,18 +148,7 @@ class KubernetesScaler:
         if not jobs or not self._is_complete():
             return None
         wanted = sum(not suspended(job) and not ended(job) for job in jobs)
-        pods = [pod for pod in self._objects.pods(role=names.MACHINES) if is_machine(pod)]
-        if pods and self._objects.door.is_open:
-            left = self._left()
-            pods = [pod for pod in pods if places.left(pod["metadata"]["name"]) not in left]
-        stuck = any(_failed(job) for job in jobs)
-        return Fleet(wanted, tuple(_machine(pod) for pod in pods), stuck=stuck)
-
-    def _left(self) -> set[str]:
-        """What machines left behind that only serve the store; a look at the store costs little."""
-        with suppress(SojournError):
-            return {item.path for item in self._objects.store().list(layout.MACHINES)}
-        return set()
+        return fleet_of(self._objects, wanted, stuck=any(_failed(job) for job in jobs))
 
     def events(self, ctx: Context) -> list[CloudEvent]:
         """What the cluster says of anything that is named after the task."""
@@ -210,6 +198,22 @@ class KubernetesScaler:
                 killing.wait()
 
 
+def fleet_of(objects: TaskObjects, wanted: int, *, stuck: bool) -> Fleet:
+    """The machines of a task at this moment."""
+    pods = [pod for pod in objects.pods(role=names.MACHINES) if is_machine(pod)]
+    if pods and objects.door.is_open:
+        left = _left(objects)
+        pods = [pod for pod in pods if places.left(pod["metadata"]["name"]) not in left]
+    return Fleet(wanted, tuple(_machine(pod) for pod in pods), stuck=stuck)
+
+
+def _left(objects: TaskObjects) -> set[str]:
+    """What machines left behind that only serve the store; a look at the store costs little."""
+    with suppress(SojournError):
+        return {item.path for item in objects.store().list(layout.MACHINES)}
+    return set()
+
+
 def is_machine(pod: Object) -> bool:
     """Whether a pod is a machine: all of its containers came, and its script may still run.
 
@@ -223,25 +227,7 @@ def is_machine(pod: Object) -> bool:
         item["name"] == names.AGENT and "terminated" in item["state"]
         for item in status.get("containerStatuses") or ()
     )
-    return not over and not _stale(pod)
-
-
-def _stale(pod: Object) -> bool:
-    """Whether a pod should be gone by now, and its node does not tell."""
-    until = pod["metadata"].get("deletionTimestamp")
-    if not until:
-        return False
-    return _unheard(pod) or datetime.now(timezone.utc) - _time(until) > _LATE
-
-
-def _unheard(pod: Object) -> bool:
-    """Whether its node is not heard of: then the cluster says that it is not ready, but not why."""
-    ready = [item for item in pod["status"].get("conditions") or () if item["type"] == "Ready"]
-    return any(item["status"] != "True" and not item.get("reason") for item in ready)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return not over and not stale(pod)
 
 
 def _failed(job: Object) -> bool:

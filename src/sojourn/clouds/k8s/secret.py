@@ -10,8 +10,11 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.k8s.on_machine.packing import packed, unpacked
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, Transient
+from sojourn.core.gang import file_size
 from sojourn.storage import layout
+from sojourn.storage.data import task_text
 from sojourn.storage.store import ObjectInfo
 
 if TYPE_CHECKING:
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
 
     from sojourn.clouds.k8s.api import Api, Object
     from sojourn.core.ids import TaskId
+    from sojourn.core.task import Task
 
-__all__ = ["SecretObjects", "in_secret", "largest"]
+__all__ = ["SecretObjects", "check_size", "in_secret"]
 
 _TRIES = 20
 _WRITTEN = "sojourn/written"  # when which key was, by the clock of whoever did
@@ -32,15 +36,23 @@ def in_secret(path: str) -> bool:
     return path in (layout.TASK, layout.ENVIRONMENT) or path.startswith(f"{layout.CREATORS}/")
 
 
-def largest(sizes: dict[str, int]) -> None:
+def check_size(task: Task) -> None:
     """Refuse what would not fit, naming what takes the most."""
-    if sum(sizes.values()) > _LIMIT - 16384:
-        field = max(sizes, key=lambda name: sizes[name])
-        raise InvalidInput(
-            field,
-            f"must be smaller: script, arguments and environment have {sum(sizes.values()):,} "
-            "bytes in all, and Kubernetes takes 1 MiB; move data to files in the workdir",
-        )
+    environment = sum(file_size(name) + file_size(v) for name, v in task.environment.items())
+    if len(packed(task_text(task))) + environment <= _LIMIT - 16384:
+        return
+    sizes = {
+        "script": file_size(task.script),
+        "arguments": sum(map(file_size, task.arguments)),
+        "environment": environment,
+        "files": sum(map(file_size, task.files.values())),
+    }
+    field = max(sizes, key=lambda name: sizes[name])
+    raise InvalidInput(
+        field,
+        f"must be smaller: {', '.join(list(sizes)[:-1])} and files have {sum(sizes.values()):,} "
+        "bytes in all, and Kubernetes takes 1 MiB; move data to files in the workdir",
+    )
 
 
 class SecretObjects:
@@ -54,7 +66,7 @@ class SecretObjects:
         found = self._secret().get("data") or {}
         if _key(path) not in found:
             raise NotFound(f"{path} not found in Secret {self._id}")
-        return memoryview(base64.b64decode(found[_key(path)]))
+        return memoryview(_unpacked(path, base64.b64decode(found[_key(path)])))
 
     def put(self, path: str, data: bytes) -> None:
         self._change(lambda secret: _write(secret, path, data))
@@ -65,7 +77,7 @@ class SecretObjects:
         def write(secret: Object) -> None:
             nonlocal won
             before = (secret.get("data") or {}).get(_key(path))
-            won = before is None or base64.b64decode(before) == data
+            won = before is None or _unpacked(path, base64.b64decode(before)) == data
             if before is None:
                 _write(secret, path, data)
 
@@ -118,6 +130,10 @@ class SecretObjects:
         raise Transient(f"Secret {self._id} kept changing", hint="Try again.")
 
 
+def _unpacked(path: str, kept: bytes) -> bytes:
+    return unpacked(kept) if path == layout.TASK else kept
+
+
 def _key(path: str) -> str:
     return path.replace("/", "..")
 
@@ -129,7 +145,8 @@ def _path(key: str) -> str:
 def _write(secret: Object, path: str, data: bytes) -> None:
     secret.setdefault("data", {})
     secret["data"] = secret["data"] or {}
-    secret["data"][_key(path)] = base64.b64encode(data).decode()
+    kept = packed(data) if path == layout.TASK else data
+    secret["data"][_key(path)] = base64.b64encode(kept).decode()
     written = _written(secret)
     written[_key(path)] = datetime.now(timezone.utc).isoformat()
     _tell(secret, written)

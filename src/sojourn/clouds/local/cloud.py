@@ -42,6 +42,7 @@ class LocalCloud:
 
     name = "local"
     features = Features(
+        warm=True,
         interrupt=True,
         reach=True,
         poll=0.1,

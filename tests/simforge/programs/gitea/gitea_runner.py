@@ -229,4 +229,5 @@ def main():
         sys.exit(f"runner is no longer registered with the server: {error}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -94,6 +94,32 @@ def test_each_call(api: Api, server: Server) -> None:
     }
 
 
+def test_applying(api: Api, server: Server) -> None:
+    body = {"metadata": {"name": "x"}}
+    api.inside("other").apply("Deployment", body)
+    api.apply("ClusterRole", body, dry_run=True)
+    api.inside("").list("MPIJob")
+    assert [(item.method, item.path) for item in server.asked] == [
+        ("PATCH", "/apis/apps/v1/namespaces/other/deployments/x?fieldManager=sojourn"),
+        (
+            "PATCH",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/x?fieldManager=sojourn&dryRun=All",
+        ),
+        ("GET", "/apis/kubeflow.org/v2beta1/mpijobs?limit=500"),
+    ]
+    assert server.asked[0].headers["content-type"] == "application/apply-patch+yaml"
+
+
+def test_which_kinds_there_are(api: Api, server: Server) -> None:
+    _in_turn(server, Answer(200, {"resources": [{"name": "mpijobs/status"}, {"name": "mpijobs"}]}))
+    assert api.serves("MPIJob")
+    _in_turn(server, Answer(200, {"resources": [{"name": "others"}]}))
+    assert not api.serves("MPIJob")
+    _in_turn(server, _status(404, "the server could not find the requested resource"))
+    assert not api.serves("MPIJob")
+    assert server.asked[-1].path == "/apis/kubeflow.org/v2beta1"
+
+
 def test_a_server_below_a_path_and_names_that_are_none(
     server: Server, authority: Authority
 ) -> None:

@@ -43,6 +43,31 @@ def test_forbidden_names_verb_resource_and_namespace() -> None:
     assert "list nodes in the whole cluster" in error.message
 
 
+def test_rights_that_nobody_can_give() -> None:
+    error = _ours(
+        403,
+        'clusterroles.rbac.authorization.k8s.io "x" is forbidden: user "j" (groups=["g"]) is '
+        "attempting to grant RBAC permissions not currently held:\n"
+        '{APIGroups:[""], Resources:["pods"], Verbs:["list" "watch"]}\n'
+        '{APIGroups:["batch"], Resources:["jobs"], ResourceNames:["a"], Verbs:["create"]}',
+    )
+    assert isinstance(error, AuthError)
+    assert error.message.endswith("do not have: list pods, watch pods, create jobs.batch")
+
+
+def test_fields_that_somebody_else_set() -> None:
+    cause = {
+        "reason": "FieldManagerConflict",
+        "message": 'conflict with "kubectl"',
+        "field": ".spec.replicas",
+    }
+    told = {"message": "Apply failed with 1 conflict", "details": {"causes": [cause]}}
+    error = refusal("Deployment x", 409, told, "team")
+    assert isinstance(error, Conflict)
+    assert '.spec.replicas (conflict with "kubectl")' in error.message
+    assert "Undo that change" in error.hint
+
+
 @pytest.mark.parametrize(
     ("code", "message", "kind", "hint"),
     [

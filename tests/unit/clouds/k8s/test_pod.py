@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.files import check as check_files
 from sojourn.clouds.k8s.jobs import condition, ended, job, may_have_run, rank_of, suspended
 from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.options import Options, options_of
@@ -126,7 +127,7 @@ def test_what_each_pod_has() -> None:
     assert variables["SOJOURN_RANK"] == "2"
     # The host name of a Job's pod is another: machines are known by the names of their pods.
     named = [item["name"] for item in agent["env"] if "valueFrom" in item]
-    assert named == ["SOJOURN_MACHINE"]
+    assert named == ["SOJOURN_MACHINE", "SOJOURN_ADDRESS", "SOJOURN_POD"]
     compile(variables["SOJOURN_BOOT"] or "", "boot", "exec")
     assert f"{places.FOLDER}/run/over" in agent["command"][2]
 
@@ -385,3 +386,24 @@ def test_an_image_that_can_be_none_is_refused() -> None:
 def test_a_machine_image_is_refused() -> None:
     with pytest.raises(InvalidInput, match="image: 'sojourn:lab' is a machine image, and Kube"):
         _template(_task(image="sojourn:lab"))
+
+
+def test_files_are_mounted_one_by_one_into_the_script_alone() -> None:
+    task = _task(files={"/home/u/HPL.dat": "b", "/etc/a": "a", "in/workdir": "c"})
+    made = _template(task)
+    script, agent = _containers(made)
+    mounts = [item for item in script["volumeMounts"] if item["name"] == "files"]
+    assert mounts == [
+        {"name": "files", "mountPath": "/etc/a", "subPath": "0", "readOnly": True},
+        {"name": "files", "mountPath": "/home/u/HPL.dat", "subPath": "1", "readOnly": True},
+    ]
+    assert {"name": "files", "configMap": {"name": f"{_ID}-files"}} in made["spec"]["volumes"]
+    assert not [item for item in agent["volumeMounts"] if item["name"] == "files"]
+    only_here = _template(_task(files={"in/workdir": "c"}))["spec"]["volumes"]
+    assert "files" not in [volume["name"] for volume in only_here]
+
+
+@pytest.mark.parametrize("path", ["/dev/a", "/sojourn/workdir/a", "/etc/a:b"])
+def test_files_where_nothing_can_be_mounted(path: str) -> None:
+    with pytest.raises(InvalidInput, match="files: must be outside /dev, /proc, /sojourn, /sys"):
+        check_files(_task(files={path: ""}))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.secret import SecretObjects, in_secret, largest
+from sojourn.clouds.k8s.on_machine.taskstore import TaskStore as MachineStore
+from sojourn.clouds.k8s.secret import SecretObjects, check_size, in_secret
 from sojourn.clouds.k8s.store import TaskStore
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, Transient
+from sojourn.core.gang import FILES_AT_MOST
 from sojourn.core.ids import TaskId
+from sojourn.core.task import Task
 from sojourn.storage import layout
 from sojourn.storage.store import Store, StoreAddress, open_store
 from tests.unit.clouds.k8s.cluster import MemoryApi
@@ -111,12 +117,32 @@ def test_a_secret_that_keeps_changing(api: MemoryApi, secret: SecretObjects) -> 
         secret.put("creators/x", b"")
 
 
+def _noise(size: int) -> str:
+    """A text that hardly shrinks, for one."""
+    return base64.b64encode(random.Random(1).randbytes(size)).decode()[:size]
+
+
 def test_sizes() -> None:
-    largest({"script": 500_000, "environment": 500_000})
+    check_size(Task("#!/bin/sh\n", files={"/a": _noise(FILES_AT_MOST)}))
+    many = {f"V{number}": "x" * 100_000 for number in range(8)}
+    check_size(Task("#!/bin/sh\n" + "x" * 1_000_000, environment=many))  # it shrinks to nothing
     with pytest.raises(InvalidInput) as caught:
-        largest({"script": 400_000, "environment": 700_000})
+        check_size(Task("#!/bin/sh\n", files={"/a": _noise(500_000)}, environment=many))
     assert caught.value.path == "environment"
-    assert "1,100,000" in str(caught.value)
+    assert "1,300,026 bytes in all" in str(caught.value)
+
+
+def test_a_long_task_is_packed(api: MemoryApi, secret: SecretObjects, tmp_path: Path) -> None:
+    long = b"{" + _noise(FILES_AT_MOST).encode()
+    assert secret.put_new(layout.TASK, long)
+    assert secret.put_new(layout.TASK, long)
+    assert not secret.put_new(layout.TASK, b"{}")
+    assert bytes(secret.get(layout.TASK)) == long
+    kept = base64.b64decode(api.get("Secret", str(_ID))["data"][layout.TASK])
+    assert len(kept) < FILES_AT_MOST
+    (tmp_path / layout.TASK).write_bytes(kept)
+    store = MachineStore(open_store(StoreAddress(f"file://{tmp_path}")), tmp_path)
+    assert bytes(store.get(layout.TASK)) == long
 
 
 def test_what_is_where(tmp_path: Any, secret: SecretObjects) -> None:

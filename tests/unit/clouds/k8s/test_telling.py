@@ -200,6 +200,14 @@ def test_classes_are_checked(memory: MemoryApi, api: Api) -> None:
 class _Doctor(MemoryApi):
     login = Login(Cluster("https://example.com"), User(), "test", "here", "a file")
     missing: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+
+    def serves(self, kind: str) -> bool:
+        self._fail("discovery")
+        return kind in self.kinds
+
+    def inside(self, namespace: str) -> _Doctor:
+        return self
 
     def version(self) -> tuple[int, int]:
         self._fail("version")
@@ -245,3 +253,37 @@ def test_what_doctor_misses() -> None:
     assert found["kubernetes nodes"][1] == "not allowed to list nodes"
     doctor.errors["version"] = Transient("Could not reach it", hint="Check it.")
     assert _looked(doctor) == {"kubernetes": ("note", "Could not reach it Check it.")}
+
+
+_OPERATOR = ("CustomResourceDefinition", "mpijobs.kubeflow.org")
+_OURS = {"labels": {"app.kubernetes.io/managed-by": "sojourn"}}
+
+
+def test_what_doctor_finds_of_mpi() -> None:
+    doctor = _Doctor()
+
+    def found() -> tuple[str, str]:
+        return _looked(doctor)["kubernetes mpi"]
+
+    assert found()[0] == "ok"
+    assert "not installed (optional); run `sojourn mpi install`" in found()[1]
+    doctor.kinds = ("MPIJob",)
+    assert found() == ("ok", "mpi-operator")  # of which we may see no more
+    kind = doctor.add(*_OPERATOR, metadata=_OURS)
+    kind["metadata"]["annotations"] = {"sojourn/namespace": "mpi"}
+    assert found() == (
+        "note",
+        "mpi-operator in namespace mpi is not ready; run `sojourn mpi status`",
+    )
+    container = {"image": "example.com:5000/mpi-operator:0.8.2@sha256:1"}
+    spec = {"template": {"spec": {"containers": [container]}}}
+    made = doctor.add("Deployment", "mpi-operator", spec=spec, metadata={"namespace": "mpi"})
+    assert found()[0] == "note"
+    made["metadata"]["generation"] = 2
+    made["status"] = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}
+    made["status"]["availableReplicas"] = 1
+    assert found()[0] == "note"
+    made["status"]["observedGeneration"] = 2
+    assert found() == ("ok", "mpi-operator 0.8.2 in namespace mpi")
+    doctor.errors["discovery"] = Transient("Could not reach it", hint="Check it.")
+    assert found() == ("note", "Could not reach it Check it.")

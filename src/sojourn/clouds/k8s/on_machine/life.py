@@ -14,7 +14,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, Config
@@ -28,6 +28,10 @@ from sojourn.storage import layout
 from sojourn.storage.lease import read_records, read_reports
 from sojourn.storage.served.signs import ASKED, CONNECTED
 from sojourn.storage.store import Store, StoreAddress, open_store
+
+if TYPE_CHECKING:
+    from sojourn.agent.process import Launch
+    from sojourn.clouds.k8s.on_machine.warden import Warden
 
 _LOOK_EVERY = 0.05
 # Seconds without a word from the laptop that creates the task, after which it is not waited for.
@@ -50,9 +54,18 @@ class Life:
         self._going = threading.Event()
         self._neighbour = Neighbour(Path(places.FOLDER))
         self._root = Path(settings["folder"]) if settings["folder"] else None
+        self._warden = _warden(settings, machine) if settings.get("mpi") else None
 
     def run(self) -> int:
         """Returns what the pod exits with: 0 if its rank has ended, else it is replaced."""
+        if self._warden:
+            self._warden.start()
+        code = self._live()
+        if self._warden and code != RANK_ENDED:
+            self._warden.replace_own()
+        return code
+
+    def _live(self) -> int:
         self._listen()
         self._neighbour.prepare()
         if self._root:
@@ -114,6 +127,8 @@ class Life:
             ttl=self._settings["ttl"],
             grace=self._settings["grace"],
             look=self._settings["look"],
+            address=os.environ.get("SOJOURN_ADDRESS", ""),
+            cloud_mpi=True,
         )
         locks = None
         if self._root:
@@ -124,7 +139,7 @@ class Life:
                 agent = Agent(
                     config,
                     store=self._store(),
-                    launch=self._neighbour.start,
+                    launch=self._launch(),
                     dead=locks,
                     once=True,  # a container runs a script once
                 )
@@ -140,6 +155,14 @@ class Life:
             if self._neighbour.used:
                 return TROUBLE  # a container runs a script once; another pod has a new one
         return TROUBLE
+
+    def _launch(self) -> Launch:
+        mpi, start = self._settings.get("mpi"), self._neighbour.start
+        if not mpi:
+            return start
+        from sojourn.clouds.k8s.on_machine.mpi import mpi_launch  # only for those who use it
+
+        return mpi_launch(start, self._settings["rank"], mpi["slots"], mpi["implementation"])
 
     def _report(self, store: Store) -> None:
         """Tell those who list tasks how this rank ended; without it they look closer."""
@@ -166,6 +189,13 @@ class Life:
             limit = _SERVES_FOR if all_ended else _SERVES_BESIDE_OTHERS
             if time.monotonic() - began > limit:
                 return
+
+
+def _warden(settings: dict[str, Any], machine: str) -> Warden:
+    from sojourn.clouds.k8s.on_machine.warden import Cluster, Warden  # TLS takes some memory
+
+    uid = os.environ["SOJOURN_POD"]
+    return Warden(settings["id"], settings["rank"], machine, uid, Cluster)
 
 
 def _last(sign: str) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from sojourn.storage import layout
 
 __all__ = [
+    "ACCOUNT",
     "FOLDER",
+    "KEYS",
     "LIBRARY",
     "LOCKS",
     "MOST_PARTS",
@@ -25,6 +27,8 @@ PROGRAM = "/opt/sojourn/program"  # the ConfigMap, with the agent
 MOST_PARTS = 20  # ConfigMaps, if one cannot hold it
 LIBRARY = "/tmp/sojourn/library"  # noqa: S108 -- a container of our own
 VOLUME = "/opt/sojourn/store"  # the claim, for the agent's container alone
+ACCOUNT = "/opt/sojourn/account"  # a token, for the agent's container alone
+KEYS = "/opt/sojourn/keys"  # of an MPI program, for the script's container
 # In the task's folder of the claim:
 OBJECTS = "store"
 LOCKS = "locks"  # each held by a machine for as long as it lives

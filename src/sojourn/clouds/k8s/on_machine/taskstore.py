@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.k8s.on_machine.packing import unpacked
 from sojourn.core.errors import NotFound
 from sojourn.storage import layout
 from sojourn.storage.store import ObjectInfo
@@ -34,7 +35,8 @@ class TaskStore:
         if path not in _FROM_SECRET:
             return self._store.get(path)
         try:
-            return memoryview((self._folder / path).read_bytes())
+            found = (self._folder / path).read_bytes()
+            return memoryview(unpacked(found) if path == layout.TASK else found)
         except FileNotFoundError as error:
             raise NotFound(f"{path} not found in the Secret") from error
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from sojourn.agent.background import say
 from sojourn.agent.config import TROUBLE, Config
 from sojourn.agent.environment import inherited
+from sojourn.agent.given import put_on_machine
 from sojourn.agent.work import Agent
 from sojourn.clouds.vm.on_machine.beside import NUMBER
 from sojourn.clouds.vm.on_machine.container import Contained
@@ -55,6 +56,7 @@ class _Beside:
     """Runs the script here, and tells those who run commands beside it which process it is."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._file = folder / NUMBER
 
     def __call__(
@@ -65,6 +67,7 @@ class _Beside:
         arguments: "Sequence[str]",
         wake: "Callable[[], None]",
     ) -> "RunningScript":
+        put_on_machine(self._folder)
         started = MachineScript(file, workdir, {**inherited(os.environ), **environment}, arguments)
         self._file.write_text(str(started.pid))
         return started

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
+from sojourn.agent.given import ready
 from sojourn.agent.neighbour import Neighbour, launcher
 from sojourn.clouds.vm.on_machine.engine import Engine, EngineError, cannot, find, installed
 from sojourn.clouds.vm.on_machine.within import MARK
@@ -91,7 +92,8 @@ class Contained:
     def _run(self, engine: Engine) -> None:
         gpus = engine.gpus()
         shared = f"{self._folder}:{self._folder}"
-        words = ["--name", _NAME, *_WORDS, *gpus, "--volume", shared, "--entrypoint", "/bin/sh"]
+        mounts = ["--volume", shared, *self._files()]
+        words = ["--name", _NAME, *_WORDS, *gpus, *mounts, "--entrypoint", "/bin/sh"]
         text = launcher(self._folder)
         try:
             engine.call("run", "--detach", "--rm", *words, self._image, "-c", text)
@@ -102,6 +104,14 @@ class Contained:
             if gpus and any(part in why.lower() for part in _NO_TOOLKIT):
                 why = f"{_TOOLKIT}: {why}"
             raise cannot(f"could not start a container of {self._image}: {why}") from error
+
+    def _files(self) -> list[str]:
+        """The small files of the task, each at its path; commas in it would end the path."""
+        words = []
+        for file, path in ready(self._folder):
+            fields = ("type=bind", f"source={file}", f"target={path}")
+            words += ["--mount", ",".join(map(_quoted, fields))]
+        return words
 
     def _until_ready(self, engine: Engine) -> None:
         give_up = time.monotonic() + _READY_WITHIN
@@ -130,6 +140,12 @@ class Contained:
                 with suppress(EngineError):
                     engine.call("kill", _NAME)  # Podman would ask it first, and wait
                 engine.call("rm", "--force", _NAME)
+
+
+def _quoted(field: str) -> str:
+    """A field of comma-separated values."""
+    escaped = field.replace('"', '""')
+    return f'"{escaped}"' if any(mark in field for mark in ',"\n') else field
 
 
 def full_name(image: str) -> str:

@@ -1,0 +1,59 @@
+"""The small files of a task, put where its script finds them.
+
+Those in the workdir are written when an attempt starts with what was pushed: a later one finds
+them as the snapshot has them. Those at absolute paths are kept ready in a folder, from which
+whoever starts the script puts or mounts them: they are the same for every attempt.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sojourn.agent.disk import remove_tree
+from sojourn.core.gang import absolute, relative
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["put_into", "put_on_machine", "ready", "stage"]
+
+_FOLDER = "files"
+_MODE = 0o644
+
+
+def put_into(workdir: Path, files: Mapping[str, str]) -> None:
+    """Write those that belong into the workdir, over what was pushed."""
+    for path, text in relative(files).items():
+        _write(workdir / path, text.encode("utf-8", "surrogateescape"))
+
+
+def stage(folder: Path, files: Mapping[str, str]) -> None:
+    """Keep those at absolute paths ready in the folder of a machine."""
+    root = folder / _FOLDER
+    if root.exists():
+        remove_tree(root)  # of the attempt before
+    for path, text in absolute(files).items():
+        _write(root / path[1:], text.encode("utf-8", "surrogateescape"))
+
+
+def ready(folder: Path) -> Iterator[tuple[Path, str]]:
+    """What is kept ready: where it is, and at which path the script expects it."""
+    root = folder / _FOLDER
+    for file in sorted(root.rglob("*")):
+        if file.is_file():
+            yield file, f"/{file.relative_to(root).as_posix()}"
+
+
+def put_on_machine(folder: Path) -> None:
+    """Write what is kept ready to its paths, on a machine that is there for one task."""
+    for file, path in ready(folder):
+        _write(Path(path), file.read_bytes())
+
+
+def _write(file: Path, data: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_symlink():
+        file.unlink()  # what it leads to is not meant
+    file.write_bytes(data)
+    file.chmod(_MODE)

@@ -1,0 +1,56 @@
+"""Queues of Volcano, a scheduler for batches: pods wait there, and a gang starts whole or not.
+
+Kueue has queues as well, but it admits Jobs, and starts and stops them itself, as we do: there,
+`stop` would be undone, and the Jobs of a gang would be admitted one by one. So it is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sojourn.clouds.k8s import names
+from sojourn.clouds.k8s.resources import Made
+from sojourn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sojourn.clouds.k8s.api import Api
+    from sojourn.core.context import Context
+
+__all__ = ["QueueGroup", "check_queue"]
+
+_FIELD = "options.queue"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
+
+
+def check_queue(api: Api, queue: str) -> None:
+    """Refuse one that cannot be."""
+    if not _NAME.fullmatch(queue):
+        raise InvalidInput(_FIELD, f"must be the name of a queue of Volcano, got {queue!r}")
+    if api.serves(QueueGroup.kind):
+        return
+    if api.serves("LocalQueue"):
+        raise InvalidInput(
+            _FIELD,
+            "only supported for queues of Volcano: Kueue starts and stops Jobs itself, which would "
+            "undo `stop`, and it would admit the ranks of a gang one by one; leave it out",
+        )
+    raise InvalidInput(_FIELD, "needs Volcano, which the cluster does not have; leave it out")
+
+
+class QueueGroup(Made):
+    """All pods of a gang: none starts before there is room for all of them."""
+
+    kind = "PodGroup"
+
+    @property
+    def _name(self) -> str:
+        return names.group(self._objects.id)
+
+    def create(self, ctx: Context) -> None:
+        objects = self._objects
+        spec: dict[str, Any] = {
+            "minMember": objects.task.parallelism,
+            "queue": objects.task.options["queue"],
+        }
+        self._create({"metadata": self._metadata(), "spec": spec})

@@ -1,0 +1,73 @@
+"""Running a task once more on the machines that its last run kept up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sojourn.core.errors import Conflict, NotFound
+from sojourn.engine import ledger
+from sojourn.engine.creation import check, origin_of, push
+from sojourn.engine.lifecycle import ensure_started
+from sojourn.engine.removal import keep_results
+
+if TYPE_CHECKING:
+    from sojourn.core.context import Context
+    from sojourn.core.interfaces import Cloud, Data
+    from sojourn.core.task import Task
+    from sojourn.engine.creation import Launch
+
+__all__ = ["run_again"]
+
+# What another run may have otherwise: its machines stay as they are.
+_OF_A_RUN = ("arguments", "environment", "files", "script", "storage", "timeout", "warm")
+
+
+def run_again(ctx: Context, cloud: Cloud, launch: Launch) -> bool:
+    """Have a task that has ended run once more, with what is new of it; False if there is none.
+
+    Results of the last run are brought home first, and its log is saved. It can be repeated: from
+    the moment on at which the store tells of another run, machines carry that one out.
+    """
+    data = cloud.data(launch.id)
+    former = _former(ctx, data)
+    if former is None or not cloud.scaler(launch.id).read(ctx):
+        return False
+    check(ctx, cloud, launch.task)
+    _refuse_other_machines(launch, former)
+    if not all(record.ended for record in data.records(ctx, former.parallelism)):
+        raise Conflict(
+            f"{launch.id} is still running",
+            hint=f"Run `sojourn attach {launch.id}` to follow it, or "
+            f"`sojourn delete {launch.id}` to end it.",
+        )
+    keep_results(ctx, cloud, launch.id, task=former)
+    with ctx.step("Storing the task"):
+        data.amend(ctx, launch.task, launch.environment)
+    ledger.remember(origin_of(launch))
+    push(ctx, data, launch)
+    with ctx.step("Starting another run"):
+        data.begin_again(ctx)
+        ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
+    return True
+
+
+def _former(ctx: Context, data: Data) -> Task | None:
+    try:
+        return data.load(ctx)
+    except NotFound:
+        return None
+
+
+def _refuse_other_machines(launch: Launch, former: Task) -> None:
+    new = replace(launch.task, **{name: getattr(former, name) for name in _OF_A_RUN})
+    differing = [
+        name
+        for name in type(former).__dataclass_fields__
+        if name not in _OF_A_RUN and getattr(new, name) != getattr(former, name)
+    ]
+    if differing:
+        raise Conflict(
+            f"{launch.id} keeps its machines for another run, but {', '.join(differing)} changed",
+            hint=f"Run `sojourn delete {launch.id}` first.",
+        )
