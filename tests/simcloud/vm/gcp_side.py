@@ -39,8 +39,7 @@ class GcpSide:
         self.account.announce_maintenance(instance.id)
 
     def wanted(self) -> list[int]:
-        groups = self.account._store.everywhere("instanceGroupManagers")
-        return [group["targetSize"] for _, group in groups]
+        return [group.target for group in self.account._scaler.groups.values()]
 
     def shared_network(self) -> AbstractContextManager[dict[str, Any]]:
         return nullcontext({})
