@@ -34,10 +34,12 @@ def connect() -> list:
 
 
 def tell(peer, numbers: list) -> None:
+    """Send numbers to another rank."""
     print(json.dumps(numbers), file=peer, flush=True)
 
 
 def hear(peer) -> list:
+    """Wait for the numbers of another rank."""
     line = peer.readline()
     if not line:
         raise SystemExit("a rank is gone")
@@ -57,6 +59,7 @@ def all_reduce(peers: list, mine: list) -> list:
 
 
 def main() -> None:
+    """Go on from the step that was saved, if any."""
     state = json.loads(STATE.read_text()) if STATE.exists() else {"step": 0, "total": 0}
     peers = connect()
     sum_of_steps, _ = all_reduce(peers, [state["step"], 0])
