@@ -26,8 +26,8 @@ def _parameter(cloud: str) -> ParameterSet:
 # What ordinary runs leave out on clouds that share most of their code with another one that goes
 # through all of it: `make test-full` runs it.
 _IN_FULL = (
-    *("test_crashes", "test_faults", "test_kept", "test_machines", "test_meetings", "test_reach"),
-    "test_verbs",
+    *("test_crashes", "test_faults", "test_files", "test_gangs", "test_kept", "test_machines"),
+    *("test_meetings", "test_mpi", "test_reach", "test_verbs", "test_warm"),
 )
 
 
