@@ -10,6 +10,7 @@ from bench import (
     kube,
     local,
     memory,
+    mpi,
     recovery,
     runners,
     startup,
@@ -29,6 +30,7 @@ _ALL = {
     "recovery": recovery.main,
     "gangs": gangs.main,
     "kube": kube.main,
+    "mpi": mpi.main,
     "runners": runners.main,
 }
 

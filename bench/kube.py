@@ -11,19 +11,16 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 import sojourn
+from bench.cluster import kubectl, namespace
 from bench.trees import make_large, make_small, rewrite_one
 from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.core.context import Context
 from sojourn.core.filters import Filters
 from sojourn.core.ids import TaskId
@@ -40,7 +37,7 @@ def main(*, quick: bool = False) -> None:
     if not shutil.which("kubectl") or reason:
         print(f"Skipped: {reason or 'kubectl is not installed'}")
         return
-    with _namespace() as (api, home):
+    with namespace() as (api, home):
         print("`sojourn run -- true` beside `kubectl create job`, wait, logs, delete; seconds")
         _runs(images.PYTHON, rounds=1 if quick else 7)
         print("\nUploads and downloads beside `kubectl cp`; seconds, medians")
@@ -51,52 +48,18 @@ def main(*, quick: bool = False) -> None:
         _at_rest(images.PYTHON, home, seconds=10 if quick else 60)
 
 
-@contextmanager
-def _namespace() -> Iterator[tuple[Api, Path]]:
-    from tests.kube import images, layout, sharing
-
-    with ExitStack() as opened:
-        home = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-        opened.enter_context(sharing.shared())
-        (home / "cache" / "sojourn").mkdir(parents=True)
-        (home / "cache" / "sojourn" / "wheels").symlink_to(Path(sys.prefix) / "wheels")
-        name = f"bench-{uuid.uuid4().hex[:8]}"
-        variables = {
-            "KUBECONFIG": str(layout.KUBECONFIG),
-            "SOJOURN_K8S_NAMESPACE": name,
-            "SOJOURN_K8S_AGENT_IMAGE": images.PYTHON,
-            "XDG_CACHE_HOME": str(home / "cache"),
-            "XDG_STATE_HOME": str(home / "state"),
-            "XDG_DATA_HOME": str(home / "data"),
-        }
-        opened.enter_context(mock.patch.dict(os.environ, variables))
-        api = Api(load)
-        api.create("Namespace", {"metadata": {"name": name}})
-        opened.callback(api.delete, "Namespace", name)
-        while api.find("ServiceAccount", "default") is None:
-            time.sleep(0.1)
-        yield api, home
-
-
 def _seconds(work: Callable[[], object]) -> float:
     began = time.monotonic()
     work()
     return time.monotonic() - began
 
 
-def _kubectl(*arguments: str) -> None:
-    namespace = os.environ["SOJOURN_K8S_NAMESPACE"]
-    subprocess.run(
-        ["kubectl", "--namespace", namespace, *arguments], check=True, capture_output=True
-    )
-
-
 def _runs(image: str, rounds: int) -> None:
     def theirs() -> None:
-        _kubectl("create", "job", "it", f"--image={image}", "--", "true")
-        _kubectl("wait", "--for=condition=complete", "job/it", "--timeout=120s")
-        _kubectl("logs", "job/it")
-        _kubectl("delete", "job", "it")
+        kubectl("create", "job", "it", f"--image={image}", "--", "true")
+        kubectl("wait", "--for=condition=complete", "job/it", "--timeout=120s")
+        kubectl("logs", "job/it")
+        kubectl("delete", "job", "it")
 
     def ours() -> None:
         command = [str(_SOJOURN), "run", "--cloud", "k8s", "--machine", "s", "--image", image]
@@ -119,13 +82,13 @@ def _transfers(api: Api, image: str, home: Path, *, quick: bool) -> None:
         (f"{size >> 20:,} MiB", make_large(home / "large", size)),
     ):
         with _task(image, home) as (handle, pod):
-            up = _seconds(partial(_kubectl, *_COPY, str(folder), f"{pod}:/tmp/up"))
+            up = _seconds(partial(kubectl, *_COPY, str(folder), f"{pod}:/tmp/up"))
             _tell(f"{name}, up", up, _seconds(_push(handle, folder)))
             _tell(f"{name}, nothing changed", up, _seconds(_push(handle, folder)))
             if folder.name == "many":
                 rewrite_one(folder)
                 _tell(f"{name}, one file changed", up, _seconds(_push(handle, folder)))
-            down = _seconds(partial(_kubectl, *_COPY, f"{pod}:/tmp/up", str(home / "theirs")))
+            down = _seconds(partial(kubectl, *_COPY, f"{pod}:/tmp/up", str(home / "theirs")))
             ours = _seconds(partial(handle.pull, home / "ours"))
             _tell(f"{name}, down", down, ours)
             for made in ("theirs", "ours"):
