@@ -152,7 +152,14 @@ class GangLife:
         mark = Mark.parse(self._began)
         assert mark is not None  # noqa: S101 -- `gather` made it
         folder = self._folder / "gang"
-        self._marking = Marking(self._rounds, self._number, self._rank, folder, self._snapshots)
+        self._marking = Marking(
+            self._rounds,
+            self._number,
+            self._rank,
+            folder,
+            self._snapshots,
+            alone=self._task.mpi is not None,
+        )
         self._marking.begin(mark)
         self._rounds.be_ready(self._number, self._rank, self._ending(""))
         self._await(ctx, lambda seen: len(seen.ready))
@@ -263,6 +270,7 @@ class GangLife:
             self._wake()
             return
         self._marking.follow(seen, leader=mpi and self._rank > 0)
+        self._marking.confirm(seen, self._ranks)
         self._marking.forget(seen, self._ranks)
         if self._rank == 0 and now - self._asked >= self._ask_every:
             self._ask(self._marking, seen)

@@ -25,12 +25,21 @@ class Marking:
     """Stores the workdir of a rank at the moments that count, and keeps what may be needed.
 
     Scripts mark a step by a small command, which waits until it is stored. Until one does, rank 0
-    asks all others for a mark now and then.
+    asks all others for a mark now and then. `alone`: no other rank has a script that marks steps,
+    so the command waits until all of them have followed.
     """
 
     def __init__(
-        self, rounds: Rounds, number: int, rank: int, folder: Path, snapshots: Snapshots
+        self,
+        rounds: Rounds,
+        number: int,
+        rank: int,
+        folder: Path,
+        snapshots: Snapshots,
+        *,
+        alone: bool,
     ) -> None:
+        self._alone = alone
         self._rounds = rounds
         self._round = number
         self._rank = rank
@@ -57,10 +66,18 @@ class Marking:
     def look(self) -> None:
         """Store the step that the script wants to be marked, if there is one."""
         want = self._wanted()
-        if want is not None and want > self._newest(STEP):
+        if want is None:
+            return
+        if want > self._newest(STEP):
             self._store(Mark(STEP, want))
-        if want is not None:
-            self._tell(want)
+        if not self._alone:
+            self._tell(self._newest(STEP))
+
+    def confirm(self, seen: Round, ranks: int) -> None:
+        """Tell a script that is alone which step all ranks have stored."""
+        common = min(_newest(seen.marks, rank, STEP) for rank in range(ranks))
+        if self._alone and common >= 0:
+            self._tell(common)
 
     def follow(self, seen: Round, *, leader: bool) -> None:
         """Store what others ask for. `leader`: the steps of rank 0 are those of this one, too."""
@@ -106,7 +123,7 @@ class Marking:
     def _tell(self, step: int) -> None:
         """Write it whole: the command reads it at any moment."""
         new = self._folder / "stored.new"
-        new.write_text(f"{max(step, self._newest(STEP))}\n")
+        new.write_text(f"{step}\n")
         new.chmod(0o644)
         os.replace(new, self._folder / "stored")
 

@@ -24,6 +24,9 @@ def at_hand(ctx: Context, programs: Mapping[str, Program]) -> Iterator[dict[str,
 
     Those for all architectures: which one a machine has is known when it is there.
     """
+    if not programs:
+        yield {}
+        return
     with tempfile.TemporaryDirectory(prefix="sojourn-programs-") as folder:
         files: dict[str, Path] = {}
         for program in programs.values():

@@ -153,10 +153,12 @@ def test_one_that_fails_ends_the_others_and_its_code_counts(lab: Lab) -> None:
     script = """
     trap 'echo "ended $SOJOURN_RANK"; exit 0' TERM
     echo up
-    [ "$SOJOURN_RANK" != 1 ] || exit 7
-    while true; do sleep 0.05; done
+    while [ ! -e fail ]; do sleep 0.05; done
+    exit 7
     """
     handle = gang(lab, script)
+    until(lambda: said(handle, "up") == ["up"] * 3)
+    assert handle.exec("touch fail", rank=1).returncode == 0
     status = handle.wait()
     assert (status.status, status.exit_code) == (State.FAILED, 7)
     assert outcomes(handle) == {rank: ["failed"] for rank in range(3)}
