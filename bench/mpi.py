@@ -50,7 +50,9 @@ def _by_hand() -> float:
     while not kubectl("logs", "job/hello-launcher", check=False).strip():
         _patient(began)
     took = time.monotonic() - began
-    kubectl("delete", "mpijob", "hello", "--wait")
+    kubectl("delete", "mpijob", "hello", "--cascade=foreground", "--wait")
+    while kubectl("get", "pods,jobs", "--output=name").strip():
+        _patient(began)
     return took
 
 
