@@ -269,7 +269,6 @@ class Attempt:
             _write_program(startup, text)
             startup.chmod(0o755)  # the script, which runs it, may be another user's
             text = staying(startup)
-        _write_program(file, text)
         stage(self._folder, self._task.files)
         given = load_environment(self._store)
         if self._task.runner:
@@ -296,6 +295,7 @@ class Attempt:
                 **(leader.lead(self._gang.members) if leader else {}),
                 **environment,
             }
+        _write_program(file, text)  # last: whoever sees it can be sure that it starts now
         return self.launch(
             file, self._workdir, environment, self._task.arguments, self._wakeup.wake
         )

@@ -450,12 +450,12 @@ def test_mounts_and_options_are_kept_with_the_task(shell: Shell) -> None:
 
 def test_gangs_mpi_and_files_by_options(shell: Shell) -> None:
     shell.file("hpl.dat", "HPL\n")
-    shell.file("task.yaml", "script: '#!/bin/sh'\nmpi: {implementation: mpich}\n")
+    shell.file("task.yaml", "script: '#!/bin/sh'\nmpi: {implementation: openmpi}\n")
     given = ["--slots", "2", "--gang-timeout", "5m", "--file", "in/HPL.dat=@hpl.dat"]
     own = shell.ok("create", "task.yaml", *given, "--file", "seed=4=2").strip()
     [store] = shell.home.rglob(f"{own}/store")
     task = json.loads((store / "task.json").read_text())["task"]
-    assert task["mpi"] == {"slots": 2, "implementation": "mpich"}
+    assert task["mpi"] == {"slots": 2, "implementation": "openmpi"}
     assert (task["gang"], task["gang_timeout"]) == (True, 300)
     assert task["files"] == {"in/HPL.dat": "HPL\n", "seed": "4=2"}
 

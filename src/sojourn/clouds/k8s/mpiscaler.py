@@ -37,8 +37,9 @@ class MpiScaler(KubernetesScaler):
         return self._objects.mpijob_found()
 
     def create(self, ctx: Context) -> None:
+        """Without an upload to wait for, its pods may come at once."""
         if self._found() is None:
-            self._create(suspend=True)
+            self._create(suspend=bool(self._objects.task.storage.workdir))
 
     def _create(self, *, suspend: bool) -> None:
         with suppress(Conflict):
