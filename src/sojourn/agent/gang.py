@@ -195,7 +195,7 @@ class GangLife:
                 return
 
     def _describe_with_marks(self) -> Member:
-        return replace(self._describe(), marks=self._rounds.marks_of(self._rank))
+        return replace(self._describe(), marks=self._rounds.marks_of(self._rank, self._ranks))
 
     def _of_lost(self, seen: Round) -> Ending:
         """How a round ends whose member of this very rank is gone."""

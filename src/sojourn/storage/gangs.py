@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -188,20 +189,21 @@ class Rounds:
         """These are not needed any more."""
         self._store.delete([_path(number, "marks", f"{rank:04}/{mark.name}") for mark in marks])
 
-    def marks_of(self, rank: int) -> dict[str, str]:
-        """What a rank has stored in the last round in which it stored anything: mark to path."""
-        found = [
-            (name[0], mark, item.path)
-            for item in self._store.list(layout.GANG)
-            if (name := _parsed(item)) and name[1] == "marks"
-            for owner, mark in [_mark_of(name[2])]
-            if owner == rank and mark
-        ]
-        last = max((number for number, _, _ in found), default=0)
+    def marks_of(self, rank: int, ranks: int) -> dict[str, str]:
+        """What a rank has stored since the last round that started: mark to path.
+
+        What was stored before belongs to a history that was given up. In a round that did not
+        start, a rank may have stored again what it restored, and that comes on top.
+        """
+        found = [name for item in self._store.list(layout.GANG) if (name := _parsed(item))]
+        ready = Counter(number for number, kind, _ in found if kind == "ready")
+        started = max((number for number, count in ready.items() if count >= ranks), default=0)
         return {
-            mark.name: read_json(self._store, path, str)
-            for number, mark, path in found
-            if number == last
+            mark.name: read_json(self._store, _path(number, kind, rest), str)
+            for number, kind, rest in sorted(found)
+            if kind == "marks" and number >= started
+            for owner, mark in [_mark_of(rest)]
+            if owner == rank and mark
         }
 
     def drop(self, rank: int, snapshot: str) -> None:

@@ -123,7 +123,7 @@ def test_a_damaged_snapshot_takes_all_to_an_earlier_step(lab: Lab) -> None:
     handle = gang(lab, STEPPING, ranks=2)
     until(lambda: said(handle, "is at") == AT_STEP[:2])
     store = store_of(lab, handle)
-    marks = Rounds(store).marks_of(1)
+    marks = Rounds(store).marks_of(1, 2)
     store.put(marks[max(marks)], b"damaged")
     lab.kit.lose_agent(handle, rank=0)
     assert handle.wait().status is State.SUCCEEDED

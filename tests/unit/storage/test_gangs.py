@@ -79,9 +79,24 @@ def test_what_is_there_of_a_round(store: FolderStore) -> None:
     assert rounds.newest() == 1
     assert rounds.member(1, 1) == member(1)
     assert rounds.readiness(1, 0).began == "s000000000004"
-    assert rounds.marks_of(0) == {"s000000000004": "ranks/0000/x"}
+    assert rounds.marks_of(0, 2) == {"s000000000004": "ranks/0000/x"}
     rounds.unmark(1, 0, [Mark(STEP, 4)])
-    assert rounds.marks_of(0) == {}
+    assert rounds.marks_of(0, 2) == {}
+
+
+def test_marks_of_a_round_that_did_not_start_come_on_top(store: FolderStore) -> None:
+    rounds = Rounds(store)
+    known = Ending(Outcome.LOST, 0, "")
+    for number, steps in ((1, (9,)), (2, (2, 3)), (3, (3,))):
+        for step in steps:
+            rounds.mark(number, 0, Mark(STEP, step), f"{number}/{step}")
+    for rank in range(2):
+        rounds.be_ready(1, rank, known)
+        rounds.be_ready(2, rank, known)
+    rounds.be_ready(3, 0, known)  # the other one could not
+    assert rounds.marks_of(0, 2) == {"s000000000002": "2/2", "s000000000003": "3/3"}
+    rounds.be_ready(3, 1, known)
+    assert rounds.marks_of(0, 2) == {"s000000000003": "3/3"}
 
 
 def test_only_one_attempt_of_a_rank_is_in_a_round(store: FolderStore) -> None:
