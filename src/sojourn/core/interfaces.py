@@ -299,6 +299,9 @@ class Data(Protocol):
         The environment is left as it is unless it is given.
         """
 
+    def is_beginning_again(self, ctx: Context) -> bool:
+        """Whether somebody began to forget what machines stored, and did not finish."""
+
     def begin_again(self, ctx: Context) -> None:
         """Forget all that machines stored, and have those that are still there run it again."""
 

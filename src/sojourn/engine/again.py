@@ -35,13 +35,16 @@ def run_again(ctx: Context, cloud: Cloud, launch: Launch) -> bool:
         return False
     check(ctx, cloud, launch.task)
     _refuse_other_machines(launch, former)
-    if not all(record.ended for record in data.records(ctx, former.parallelism)):
+    unfinished = data.is_beginning_again(ctx)
+    records = data.records(ctx, former.parallelism)
+    if not unfinished and not all(record.ended for record in records):
         raise Conflict(
             f"{launch.id} is still running",
             hint=f"Run `sojourn attach {launch.id}` to follow it, or "
             f"`sojourn delete {launch.id}` to end it.",
         )
-    keep_results(ctx, cloud, launch.id, task=former)
+    if not unfinished:  # else they are home already
+        keep_results(ctx, cloud, launch.id, task=former)
     with ctx.step("Storing the task"):
         data.amend(ctx, launch.task, launch.environment)
     ledger.remember(origin_of(launch))

@@ -86,10 +86,14 @@ class StoreData:
 
     def begin_again(self, ctx: Context) -> None:
         store = self._at(ctx)
-        # Reports last: until then the former run is one that has ended.
-        for name in sorted(layout.OF_A_RUN, key=lambda name: name == layout.REPORTS):
+        run = layout.run_path(layout.newest_run(store.list(layout.RUNS)) + 1)
+        store.put(run, b"")  # from now on, whoever repeats this goes on here
+        for name in layout.OF_A_RUN:
             store.delete([item.path for item in store.list(name)])
-        store.put(layout.run_path(layout.newest_run(store.list(layout.RUNS)) + 1), b"")
+        store.put(run, b"begun")
+
+    def is_beginning_again(self, ctx: Context) -> bool:
+        return any(not item.size for item in self._at(ctx).list(layout.RUNS))
 
     def load(self, ctx: Context) -> Task:
         return load_task(self._at(ctx))

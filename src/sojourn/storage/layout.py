@@ -114,8 +114,12 @@ def run_path(number: int) -> str:
 
 
 def newest_run(found: Iterable[ObjectInfo]) -> int:
-    """The number of the last of these runs; 1: none was ever begun again."""
-    return max((numbers(item.path)[-1] for item in found if numbers(item.path)), default=1)
+    """The number of the last of these runs; 1: none was ever begun again.
+
+    One that is empty is announced: what the last run stored is being removed.
+    """
+    begun = (item.path for item in found if item.size and numbers(item.path))
+    return max((numbers(path)[-1] for path in begun), default=1)
 
 
 def logs_prefix(rank: int) -> str:

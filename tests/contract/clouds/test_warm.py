@@ -8,6 +8,9 @@ import pytest
 
 from sojourn import Conflict, Handle, InvalidInput, State
 from sojourn.clouds import load
+from sojourn.core.context import Context
+from sojourn.core.ids import TaskId
+from sojourn.storage import layout
 from tests.contract.clouds.lab import Lab, log_of
 from tests.support.waiting import until
 
@@ -62,6 +65,18 @@ def test_machines_that_are_gone_meanwhile_are_made_again(lab: Lab) -> None:
     handle = warm(lab, "echo one")
     handle.wait()
     handle.stop()
+    again = warm(lab, "echo two")
+    assert again.wait().status is State.SUCCEEDED
+    assert log_of(again) == ["two", "two"]
+    again.delete()
+
+
+def test_another_run_whose_command_was_killed_is_repeated(lab: Lab) -> None:
+    handle = warm(lab, "echo one")
+    handle.wait()
+    store = load(lab.kit.cloud).data(TaskId.parse(handle.id))._at(Context())  # type: ignore[attr-defined]
+    store.put(layout.run_path(2), b"")
+    store.delete([item.path for item in store.list(layout.REPORTS)])
     again = warm(lab, "echo two")
     assert again.wait().status is State.SUCCEEDED
     assert log_of(again) == ["two", "two"]
