@@ -299,9 +299,9 @@ def test_a_preempted_instance_may_be_deleted_at_once(gcp: SimGCP, googler: User)
     [first] = _running(gcp, 1)
     gcp.preempt(first.name, notice=True)
     gcp.wait(lambda: first.gone)
+    until(lambda: [each["currentAction"] for each in googler.members()] == ["RECREATING"])
+    assert [each["name"] for each in googler.members()] == [first.name]
     refused(404, "notFound", googler.get, f"zones/{ZONE}/instances/{first.name}")
-    [member] = googler.members()
-    assert (member["name"], member["currentAction"]) == (first.name, "RECREATING")
     gcp.advance(1000)
     _running(gcp, 1)
 
