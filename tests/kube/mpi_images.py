@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 import tarfile
+import tempfile
+import zipfile
 from pathlib import Path
 
 from tests.kube import mpi_operator, oci, places
 
-__all__ = ["MPI", "MPI_AS_USER", "OPERATOR", "build", "built", "folder"]
+__all__ = ["INTEL", "MPI", "MPI_AS_USER", "OPERATOR", "OTHERS", "build", "built", "folder"]
 
 # Open MPI, hpcc (with HPL in it), sshd on port 2222. mpi-operator's own images are like this.
 MPI = "localhost/mpi:1"
 MPI_AS_USER = "localhost/mpi:user"  # the same as mpiuser, 1000
+OTHERS = "localhost/mpi:2"  # Open MPI 5, MPICH and Intel MPI, and mpi4py for each of them
+INTEL = Path("/opt/intel")  # where it is in that image
 OPERATOR = f"docker.io/mpioperator/mpi-operator:{mpi_operator.VERSION}"
 
-_RELEASE = "bookworm"
-_PACKAGES = ("hpcc", "openmpi-bin", "openssh-server")
+_PACKAGES = {
+    "bookworm": ("hpcc", "openmpi-bin", "openssh-server"),
+    "trixie": ("hpcc", "mpich", "openmpi-bin", "openssh-server", "python3"),
+}
+_WHEELS = Path(__file__).with_name("mpi-wheels.txt")
+_PYTHON = "3.13"  # of trixie
 _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*", "/usr/share/info/*")
+_OF_WHEELS = (
+    "PYTHONPATH=/opt/python",
+    f"FI_PROVIDER_PATH={INTEL}/lib",  # where Intel's libfabric has its parts
+    f"I_MPI_ROOT={INTEL}",
+)
 _PORT = 2222
 # Keys come in a Secret, whose files belong to root, and host keys with them or from the package.
 _CLIENT = (
@@ -38,7 +53,7 @@ _HOOK = (
 
 def folder() -> Path:
     """Its name says how the images are built; without it, they are not."""
-    sources = [Path(__file__).read_bytes(), Path(oci.__file__).read_bytes()]
+    sources = [path.read_bytes() for path in (Path(__file__), _WHEELS, Path(oci.__file__))]
     operator = mpi_operator.program().parent.name.encode()
     return places.cache() / f"mpi-images-{places.digest([operator, *sources])}"
 
@@ -52,8 +67,11 @@ def build() -> None:
     if built():
         return
     with places.building(folder()) as work:
-        mpi, operator = work / "mpi.tar", work / "operator.tar"
-        _write_mpi(mpi)
+        mpi, others, operator = (work / f"{name}.tar" for name in ("mpi", "others", "operator"))
+        _write_mpi(mpi, "bookworm")
+        _unpack_wheels(work / "opt")
+        _write_mpi(others, "trixie", f"--customize-hook=copy-in {work / 'opt'} /")
+        shutil.rmtree(work / "opt")
         with tarfile.open(operator, "w") as tar:
             tar.add(mpi_operator.program(), "opt/mpi-operator")
         oci.write(
@@ -61,20 +79,46 @@ def build() -> None:
             [
                 oci.Image(MPI, mpi, command=("/bin/bash",)),
                 oci.Image(MPI_AS_USER, mpi, command=("/bin/bash",), user="1000"),
+                oci.Image(OTHERS, others, command=("/bin/bash",), environment=_OF_WHEELS),
                 oci.Image(OPERATOR, operator, entrypoint=("/opt/mpi-operator",)),
             ],
         )
-        for path in (mpi, operator):
+        for path in (mpi, others, operator):
             path.unlink()
 
 
-def _write_mpi(target: Path) -> None:
+def _unpack_wheels(target: Path) -> None:
+    """Intel MPI as it is in its own folder elsewhere, and a folder for Python."""
+    with tempfile.TemporaryDirectory() as name:
+        wheels = Path(name)
+        _run(
+            [
+                *(sys.executable, "-m", "pip", "download", "--quiet", "--dest", name),
+                *("--no-deps", "--only-binary=:all:", f"--python-version={_PYTHON}"),
+                *("--require-hashes", "--requirement", str(_WHEELS)),
+            ]
+        )
+        for wheel in wheels.glob("*.whl"):
+            zipfile.ZipFile(wheel).extractall(wheels)
+        for data in wheels.glob("impi_rt-*.data/data"):
+            for program in (data / "bin").iterdir():
+                program.chmod(0o755)
+            shutil.copytree(data, target / INTEL.name)
+        shutil.copytree(wheels / "mpi4py", target / "python" / "mpi4py")
+
+
+def _write_mpi(target: Path, release: str, *more: str) -> None:
+    included = ",".join(_PACKAGES[release])
     command = [
-        *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(_PACKAGES)}"),
+        *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={included}"),
         "--skip=cleanup/run",  # where sshd wants a folder
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT),
-        *(f"--customize-hook={_HOOK}", _RELEASE, str(target)),
+        *(f"--customize-hook={_HOOK}", *more, release, str(target)),
     ]
+    _run(command)
+
+
+def _run(command: list[str]) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"Could not build an image: {' '.join(command)}\n{done.stderr}")

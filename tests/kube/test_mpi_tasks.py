@@ -14,7 +14,7 @@ from sojourn.core.gang import Mpi
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab, log_of
 from tests.contract.clouds.test_mpi import HPL
-from tests.kube import mpi_images
+from tests.kube import mpi_images, oci
 from tests.kube.fixtures import KubeCluster
 from tests.support.waiting import until
 
@@ -37,7 +37,7 @@ def _hosts(id: object) -> Counter[str]:
 @pytest.mark.parametrize("image", [mpi_images.MPI, mpi_images.MPI_AS_USER])
 def test_processes_run_on_all_machines(lab: Lab, image: str) -> None:
     """Without any option; for Open MPI 5, a host file that is not found runs all on the first."""
-    (lab.workdir / "data").write_text("mine")
+    (lab.workdir / "data").write_text("mine\n")
     handle = _create(lab, "cat data; mkdir -p output; mpirun hostname | tee output/x", image=image)
     ended = handle.wait()
     lines = log_of(handle)
@@ -46,6 +46,46 @@ def test_processes_run_on_all_machines(lab: Lab, image: str) -> None:
     assert Counter(lines[1:]) == _hosts(handle.id)
     handle.delete()
     assert Counter(lab.output()["x"].split()) == _hosts(handle.id)
+
+
+_SUM = """
+import os
+from mpi4py import MPI
+total, maker = MPI.COMM_WORLD.allreduce(1), MPI.Get_library_version().split()[0]
+os.write(1, f"{MPI.Get_processor_name()} {total} {maker}\\n".encode())
+"""
+_INTEL = mpi_images.INTEL
+
+
+@pytest.mark.parametrize(
+    ("implementation", "maker", "mpirun", "library"),
+    [
+        ("openmpi", "Open", "mpirun.openmpi", "libmpi.so.40"),
+        ("mpich", "MPICH", "mpirun.mpich", "libmpich.so.12"),
+        ("intel", "Intel(R)", f"PATH={_INTEL}/bin:$PATH mpirun", f"{_INTEL}/lib/libmpi.so.12"),
+    ],
+)
+def test_other_implementations(
+    lab: Lab, implementation: str, maker: str, mpirun: str, library: str
+) -> None:
+    """Open MPI 5 and those that Kubernetes alone has: their processes meet on all machines."""
+    if implementation == "intel" and oci.architecture() != "amd64":
+        pytest.skip("Intel MPI exists for x86_64 alone: run the tests there")
+    (lab.workdir / "sum.py").write_text(_SUM)
+    handle = _create(
+        lab,
+        f"{mpirun} python3 sum.py",
+        image=mpi_images.OTHERS,
+        mpi=Mpi(_SLOTS, implementation),
+        environment={"MPI4PY_LIBMPI": library},
+    )
+    ended = handle.wait()
+    lines = log_of(handle)
+    assert ended.status is sojourn.State.SUCCEEDED, lines
+    expected = {f"{host} {_RANKS * _SLOTS} {maker}": n for host, n in _hosts(handle.id).items()}
+    # Open MPI 5 may warn of a race of its own.
+    assert Counter(line for line in lines if line.endswith(maker)) == expected
+    handle.delete()
 
 
 # Counts steps, in each of which all machines take part; after each, its state is stored.

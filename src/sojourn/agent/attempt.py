@@ -290,6 +290,8 @@ class Attempt:
         )
         if self._gang:
             leader = self._mpi if self._lease.rank == 0 else None
+            if leader:
+                leader.await_others(self._gang.members, self._notice.event)
             environment = {
                 **gang_variables(self._task, self._gang, self._folder, self._lease.rank),
                 **(leader.lead(self._gang.members) if leader else {}),

@@ -7,6 +7,7 @@ whoever starts the script puts or mounts them: they are the same for every attem
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["put_into", "put_on_machine", "ready", "stage"]
 
 _FOLDER = "files"
+_PUT = "files.json"  # the paths of those that were put on the machine
 _MODE = 0o644
 
 
@@ -46,8 +48,16 @@ def ready(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def put_on_machine(folder: Path) -> None:
-    """Write what is kept ready to its paths, on a machine that is there for one task."""
-    for file, path in ready(folder):
+    """Write what is kept ready to its paths, on a machine that is there for one task.
+
+    What an earlier run put on it and this one does not have is removed.
+    """
+    wanted = {path: file for file, path in ready(folder)}
+    put = folder / _PUT
+    for path in set(json.loads(put.read_text())) - set(wanted) if put.exists() else ():
+        Path(path).unlink(missing_ok=True)
+    put.write_text(json.dumps(list(wanted)))
+    for path, file in wanted.items():
         _write(Path(path), file.read_bytes())
 
 

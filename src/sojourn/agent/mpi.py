@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.agent.process import CannotStart
+from sojourn.agent.servers import await_servers
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Sequence
 
     from sojourn.core.gang import Mpi
@@ -155,6 +157,12 @@ class MpiHost:
         hosts = self._write("hosts", "".join(f"{m.address} slots={slots}\n" for m in members))
         way = self._through_shell(members) if self._together else self._through_ssh(members)
         return {**for_open_mpi(str(hosts), slots), **way}
+
+    def await_others(self, members: Sequence[Member], stopped: threading.Event) -> None:
+        """Return when the servers of all others answer, or after a while."""
+        if not self._together:  # else whoever asks waits
+            others = [(m.address, m.port) for m in members if m.rank != self._rank]
+            await_servers(others, stopped)
 
     def _through_ssh(self, members: Sequence[Member]) -> dict[str, str]:
         blocks = [

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,8 @@ __all__ = ["run", "serve"]
 _SOCKET = "shell"  # relative to a folder: the whole path may be too long for a socket
 _LONGEST = 1 << 20  # bytes of a command
 _STREAMS = 3
+_THERE_WITHIN = 30.0  # seconds
+_PAUSE = 0.05
 _UNKNOWN = 255  # what ssh ends with if it cannot connect
 
 
@@ -68,8 +71,7 @@ def run(file: Path, address: str, words: list[str]) -> int:
     machines = dict(line.split(" ", 1) for line in file.read_text().splitlines())
     try:
         os.chdir(machines[address])
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.connect(_SOCKET)
+        with _connected() as asked:
             streams = array.array("i", range(_STREAMS))
             control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)]
             text = " ".join(words).encode(errors="surrogateescape")
@@ -79,6 +81,22 @@ def run(file: Path, address: str, words: list[str]) -> int:
         sys.stderr.write(f"sojourn: could not reach the machine at {address}: {error}\n")
         return _UNKNOWN
     return answer[0] if answer else _UNKNOWN
+
+
+def _connected() -> socket.socket:
+    """The other machine starts its server when this one starts its script."""
+    give_up = time.monotonic() + _THERE_WITHIN
+    while True:
+        asked = socket.socket(socket.AF_UNIX)
+        try:
+            asked.connect(_SOCKET)
+        except OSError:
+            asked.close()
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(_PAUSE)
+        else:
+            return asked
 
 
 def main(verb: str, *words: str) -> int:

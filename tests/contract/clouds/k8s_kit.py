@@ -137,7 +137,9 @@ class KubernetesKit:
         return [f"pod {pod['metadata']['name']}" for pod in self._machines()]
 
     def leaks(self) -> list[str]:
-        give_up = time.monotonic() + patience(10)  # a pod for a transfer needs a moment to end
+        # A pod for a transfer needs a moment to end. What belongs to an MPIJob goes with it, but a
+        # cluster looks only every 30 s for new kinds of objects that others belong to.
+        give_up = time.monotonic() + patience(40)
         while (found := self._objects()) and time.monotonic() < give_up:
             time.sleep(0.1)
         return found

@@ -78,4 +78,4 @@ def in_use(made: AnyKit, monkeypatch: pytest.MonkeyPatch) -> Iterator[AnyKit]:
         leaks = made.leaks()
     finally:
         made.close()
-    assert leaks == []
+    assert leaks == [], leaks

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.agent.given import put_into, ready, stage
+from sojourn.agent.given import put_into, put_on_machine, ready, stage
 
 
 def test_files_in_the_workdir_replace_what_is_there(tmp_path: Path) -> None:
@@ -38,3 +38,22 @@ def test_files_elsewhere_are_kept_ready_for_one_attempt(tmp_path: Path) -> None:
     assert {path: file.read_text() for file, path in ready(tmp_path)} == {"/etc/a": "4"}
     stage(tmp_path, {})
     assert list(ready(tmp_path)) == []
+
+
+def test_another_run_finds_no_files_of_the_last_one(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "machine", tmp_path / "etc"
+    mine = elsewhere / "mine"
+    elsewhere.mkdir()
+    mine.write_text("not of the task")
+    stage(folder, {f"{elsewhere}/a": "1", f"{elsewhere}/b": "2"})
+    put_on_machine(folder)
+    (elsewhere / "a").unlink()  # by the script
+    stage(folder, {f"{elsewhere}/b": "3"})
+    put_on_machine(folder)
+    assert {path.name: path.read_text() for path in elsewhere.iterdir()} == {
+        "b": "3",
+        "mine": "not of the task",
+    }
+    stage(folder, {})
+    put_on_machine(folder)
+    assert list(elsewhere.iterdir()) == [mine]

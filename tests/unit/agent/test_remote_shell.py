@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import until
-
 PROGRAM = [sys.executable, "-m", "sojourn.agent.remote_shell"]
 
 
@@ -21,9 +19,8 @@ def machine(tmp_path: Path) -> Iterator[Path]:
     workdir = tmp_path / "workdir"
     folder.mkdir()
     workdir.mkdir()
-    server = subprocess.Popen([*PROGRAM, "serve", str(folder)], cwd=workdir)
+    server = subprocess.Popen([*PROGRAM, "serve", str(folder)], cwd=workdir)  # whoever asks waits
     try:
-        until(lambda: (folder / "shell").exists())
         file = tmp_path / "machines"
         file.write_text(f"127.64.0.2 {folder}\n")
         yield file

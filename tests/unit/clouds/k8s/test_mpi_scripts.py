@@ -50,8 +50,14 @@ def _start(here: Path, rank: int, implementation: str = "openmpi") -> tuple[Path
     file.write_text('#!/bin/sh\necho "$@" in $PWD\n')
     started = _Started()
     launch = mpi_launch(started, rank, 2, implementation)
-    launch(file, here, {"MINE": "x"}, ("a", "b c"), lambda: None)
+    launch(file, here, {"MINE": "x", **_alone(here)}, ("a", "b c"), lambda: None)
     return file, started
+
+
+def _alone(here: Path) -> dict[str, str]:
+    """There is no other machine whose server has to answer first."""
+    (here / "alone").write_text("10.0.0.1\n")
+    return {"SOJOURN_HOSTS": str(here / "alone")}
 
 
 def _run(file: Path, here: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -108,7 +114,8 @@ def test_a_variable_of_the_users_wins(here: Path) -> None:
     started = _Started()
     launch = mpi_launch(started, 0, 2, "openmpi")
     (here / "script").write_text("#!/bin/sh\n")
-    launch(here / "script", here, {"OMPI_MCA_plm_rsh_args": "-v"}, (), lambda: None)
+    given = {"OMPI_MCA_plm_rsh_args": "-v", **_alone(here)}
+    launch(here / "script", here, given, (), lambda: None)
     assert started.calls[0][1]["OMPI_MCA_plm_rsh_args"] == "-v"
 
 

@@ -7,14 +7,16 @@ hosts are addresses: nothing depends on the cluster's DNS, or on how soon it lea
 from __future__ import annotations
 
 import shlex
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.agent.mpi import for_open_mpi, ssh_arguments
+from sojourn.agent.servers import await_servers
 from sojourn.clouds.k8s.on_machine import places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from sojourn.agent.process import Launch, RunningScript
 
@@ -99,7 +101,7 @@ def mpi_variables(slots: int, implementation: str) -> dict[str, str]:
             "I_MPI_PERHOST": str(slots),
         }
     if implementation == "mpich":
-        return {"HYDRA_HOST_FILE": hostfile, "HYDRA_LAUNCH_EXTRA_ARGS": _ARGUMENTS}
+        return {"HYDRA_HOST_FILE": hostfile, "HYDRA_LAUNCHER_EXTRA_ARGS": _ARGUMENTS}
     return {**for_open_mpi(hostfile, slots), **ssh_arguments(_ARGUMENTS)}
 
 
@@ -122,6 +124,8 @@ def mpi_launch(start: Launch, rank: int, slots: int, implementation: str) -> Lau
         per_host = f" slots={slots}" if implementation == "openmpi" else f":{slots}"
         text = _LAUNCHER.replace("@SLOTS@", per_host)
         file.write_text(text.replace("@PROGRAM@", shlex.quote(str(program))))
+        hosts = Path(environment["SOJOURN_HOSTS"]).read_text().split()
+        await_servers([(host, _PORT) for host in hosts[1:]], threading.Event())
         ours = mpi_variables(slots, implementation)
         return start(file, workdir, {**ours, **environment}, arguments, wake)
 
