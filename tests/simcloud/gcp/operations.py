@@ -109,11 +109,12 @@ class Operations:
         target_id: str,
         user: str,
         request_id: str = "",
+        takes: float = 0.0,
         **behaviour: Any,
     ) -> Operation:
-        """Begin one; `call` is the method that asked for it."""
+        """Begin one; `call` is the method that asked for it. `takes`: longer than others."""
         name = f"operation-{int(self._clock.now() * 1000)}-{secrets.token_hex(6)}"
-        due = self._clock.now() + self._timing.operation
+        due = self._clock.now() + self._timing.operation + takes
         inserted = timestamp(self._clock)
         operation = Operation(
             name, scope, kind, target, target_id, user, inserted, due, **behaviour

@@ -68,13 +68,12 @@ class Taking:
         }
         self._store.add(path, record)  # it is told of while it is made
         self._fleet.capture(user, path)
-        due = clock.now() + self._project.timing.image_ready
         return self._begin(
             call,
             "insert",
             path,
             record["id"],
-            ready=lambda: clock.now() >= due,
+            takes=self._project.timing.image_ready,
             end=lambda: record.update(status="READY"),
             undo=lambda: self._store.remove(path),
         )
