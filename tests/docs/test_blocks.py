@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import uuid
 from collections.abc import Iterator
 from importlib import import_module
@@ -18,6 +19,7 @@ from tests.contract.clouds.kit import in_use
 from tests.docs import stages
 from tests.docs.blocks import ROOT, Block, Section, Typed, sections
 from tests.docs.reader import Reader, Said
+from tests.support.waiting import patience
 from tests.terraform.project import program
 
 _DOCUMENTS = (
@@ -110,7 +112,7 @@ class _Page:
             for pattern, instead in stages.INSTEAD.items():
                 line = re.sub(pattern, instead.format(clone=self._reader.clone), line).strip()
             if line not in stages.LINES_NOT_RUN and not self._wrote(typed):
-                self._check(typed, block, self._said(line, typed))
+                self._check(typed, block, self._said_soon(line, typed, block))
 
     def _wrote(self, typed: Typed) -> bool:
         """Whether this line shows a file that is not there yet: the reader writes it."""
@@ -119,6 +121,15 @@ class _Page:
             return False
         self._reader.file(name[1], "".join(f"{line}\n" for line in typed.shown))
         return True
+
+    def _said_soon(self, line: str, typed: Typed, block: Block) -> Said:
+        """What a machine prints is in its log a moment later: a reader looks again."""
+        said = self._said(line, typed)
+        give_up = time.monotonic() + patience(20)
+        while line == "sojourn logs lab" and self._missing(typed, block, said):
+            assert time.monotonic() < give_up, said.text
+            said = self._said(line, typed)
+        return said
 
     def _said(self, line: str, typed: Typed) -> Said:
         for before, shown in zip(typed.shown, typed.shown[1:], strict=False):
@@ -132,13 +143,22 @@ class _Page:
         return said
 
     def _check(self, typed: Typed, block: Block, said: Said) -> None:
-        shortened = "  ..." in typed.shown or "left out" in block.note
-        shown = self._comparable(typed.line, "\n".join(typed.shown), shortened)
-        printed = self._comparable(typed.line, said.text, shortened)
-        missing = [line for line in shown if line not in printed]
-        assert missing == [], f"{typed.line}\nprinted:\n{said.text}"
-        if shown and not shortened:
+        assert self._missing(typed, block, said) == [], f"{typed.line}\nprinted:\n{said.text}"
+        shown, printed = self._compared(typed, block, said)
+        if shown and not self._shortened(typed, block):
             assert [line for line in printed if line not in shown] == [], f"{typed.line}: not shown"
+
+    def _missing(self, typed: Typed, block: Block, said: Said) -> list[str]:
+        shown, printed = self._compared(typed, block, said)
+        return [line for line in shown if line not in printed]
+
+    def _compared(self, typed: Typed, block: Block, said: Said) -> tuple[list[str], list[str]]:
+        shortened = self._shortened(typed, block)
+        shown = self._comparable(typed.line, "\n".join(typed.shown), shortened)
+        return shown, self._comparable(typed.line, said.text, shortened)
+
+    def _shortened(self, typed: Typed, block: Block) -> bool:
+        return "  ..." in typed.shown or "left out" in block.note
 
     def _comparable(self, line: str, text: str, shortened: bool) -> list[str]:
         text = self._reader.normal(text).replace("^C", "")

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
-from tests.simcloud.aws import backends, callers, firewall, images, inventory
+from tests.simcloud.aws import backends, callers, firewall, images, inventory, models
 from tests.simcloud.aws.autoscaling import AutoScaling
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Timing
@@ -37,6 +37,7 @@ from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.serving import forward, http
 from tests.simcloud.machines.spec import Endpoint
 
+models.read_once()
 _one_at_a_time = threading.Lock()
 
 
