@@ -11,6 +11,10 @@ SOJOURN = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header --python-version 3.10 --upgrade
 
+# Tests wait as much as they work: twice as many as there are cores. Each worker needs up to 1 GB.
+WORKERS ?= $(shell n=$$(( $$(getconf _NPROCESSORS_ONLN) * 2 )); echo $$(( n < 8 ? n : 8 )))
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
+
 .PHONY: help demo install test test-slow test-full kube test-kube forge test-forge test-small lint bench lock proto docs clean
 
 help: ## Show the targets
@@ -23,13 +27,13 @@ install: $(VENV)/install.done ## Put the Terraform provider in place, run from t
 	$(BIN)/sojourn terraform install
 
 test: lint ## Check style, types and layers, and run the tests
-	$(BIN)/python -m pytest -n 2 -m "not slow and not kube and not forge and not full"
+	$(PYTEST) -m "not slow and not kube and not forge and not full"
 
 test-slow: $(VENV)/dev.done ## Run the tests that take long: with machines that boot, among others
-	$(BIN)/python -m pytest -n 2 -m "slow and not kube and not forge and not full"
+	$(PYTEST) -m "slow and not kube and not forge and not full"
 
 test-full: test test-slow ## Run all tests but those on Kubernetes and Gitea: an hour and more
-	$(BIN)/python -m pytest -n 2 -m "full and not kube and not forge"
+	$(PYTEST) -m "full and not kube and not forge"
 
 kube: $(VENV)/dev.done ## Build the Kubernetes for tests, once: 15 minutes or more
 	$(BIN)/python -m tests.kube build
