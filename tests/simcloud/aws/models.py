@@ -18,6 +18,10 @@ def _once(path: str) -> Any:
     return _read(JSONFileLoader(), path)
 
 
+def _load_file(_: JSONFileLoader, file_path: str) -> Any:
+    return _once(file_path)
+
+
 def read_once() -> None:
     """From now on, in this process. Whoever reads them changes nothing in them."""
-    JSONFileLoader.load_file = lambda _, file_path: _once(file_path)
+    JSONFileLoader.load_file = _load_file  # type: ignore[method-assign, assignment]

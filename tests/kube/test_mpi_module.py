@@ -1,0 +1,68 @@
+"""The module `modules/mpi` by the real Terraform, on a real cluster."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.clouds.k8s_kit import KubernetesKit
+from tests.kube import mpi_images
+from tests.support.hpl import HPL
+from tests.terraform.conftest import home
+from tests.terraform.project import Project
+
+__all__ = ["home"]
+
+_MODULE = Path(__file__).parents[2] / "modules" / "mpi"
+_INPUT = "/home/nixuser/HPL.dat"
+
+pytestmark = pytest.mark.usefixtures("mpi_operator")
+
+
+@pytest.fixture
+def project(kit: KubernetesKit, home: Path, tmp_path: Path) -> Iterator[Project]:
+    """An empty project, which has the environment that the cluster needs."""
+    made = Project(tmp_path, home, f"terraform-{tmp_path.name}")
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _use(project: Project, grid: tuple[int, int]) -> None:
+    p, q = grid
+    (project.folder / "HPL.dat").write_text(HPL.format(count=1, ps=p, qs=q))
+    given = {
+        "image_id": mpi_images.MPI,
+        "num_workers": 3,
+        "slots_per_worker": 2,
+        "path_to_file": "HPL.dat",
+        "mount_path": _INPUT,
+        "runscript": f"sed -n '11,12p' {_INPUT}; mpirun hostname",
+    }
+    arguments = "".join(f"  {name} = {json.dumps(value)}\n" for name, value in given.items())
+    project.write(
+        f"""
+module "hpl" {{
+  source = {json.dumps(str(_MODULE))}
+{arguments}}}
+output "results" {{ value = module.hpl.results }}
+output "state" {{ value = module.hpl.state }}
+"""
+    )
+
+
+def test_a_whole_life_with_one_input_and_another(project: Project, kit: KubernetesKit) -> None:
+    for grid in ((2, 3), (3, 2)):
+        _use(project, grid)
+        project.init()
+        project.apply()
+        project.until_output("state", "succeeded")
+        ps, qs, *hosts = project.output("results").splitlines()
+        assert (ps.split()[0], qs.split()[0]) == tuple(map(str, grid))
+        assert sorted(Counter(hosts).values()) == [2, 2, 2]
+    project.destroy()
