@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.contract.clouds.vm_kit import python_of_machines
+from tests.simcloud.vm.shell import Shell
 from tests.simcloud.vm.sides import Side, sides
 from tests.support.waiting import patience, until
 
 pytestmark = pytest.mark.slow
 
-# The command line, with images that have the Python of this computer.
-COMMAND = """
-import sys
-from dataclasses import replace
-from importlib import import_module
-
-generic = import_module(f"sojourn.clouds.{sys.argv[1]}.machines")._GENERIC
-generic["ubuntu"] = replace(generic["ubuntu"], pythons=(sys.argv[2],))
-del sys.argv[1:3]
-from sojourn.cli import main
-
-main()
-"""
 SCRIPT = "#!/bin/sh\nset -e\necho installing\necho the tool >/etc/tool\n"
 # The call that makes an image, and how long it takes; on Azure, so does the copy before it.
 MAKING = {
@@ -37,50 +21,24 @@ MAKING = {
 }
 
 
-class Shell:
-    """Runs commands in a folder."""
+class ImageShell(Shell):
+    """With a script in its folder that makes an image."""
 
     def __init__(self, side: Side, folder: Path) -> None:
-        self.cloud = str(side.kit.cloud)
-        self._folder = folder
+        super().__init__(side, folder)
         (folder / "setup.sh").write_text(SCRIPT)
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        command = (sys.executable, "-c", COMMAND, self.cloud, python_of_machines(), *words)
-        return subprocess.Popen(
-            command,
-            cwd=self._folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str) -> tuple[int, str, str]:
-        process = self.start(*words)
-        printed, errors = process.communicate(timeout=patience(180))
-        return process.returncode, printed, errors
-
-    def ok(self, *words: str) -> str:
-        code, printed, errors = self.run(*words)
-        assert code == 0, errors
-        return printed
-
-    def rows(self, *words: str) -> list[dict[str, Any]]:
-        found = [json.loads(line) for line in self.ok(*words, "--json").splitlines()]
-        return [row for row in found if row["type"] != "note"]
 
     def make(self) -> subprocess.Popen[str]:
         return self.start("image", "make", "tools", "--cloud", self.cloud, "--script", "setup.sh")
 
 
 @pytest.fixture
-def shell(side: Side, tmp_path: Path) -> Shell:
-    return Shell(side, tmp_path)
+def shell(side: Side, tmp_path: Path) -> ImageShell:
+    return ImageShell(side, tmp_path)
 
 
 @sides("gcp", full=("aws", "az"))
-def test_an_image_is_made_used_listed_and_deleted(side: Side, shell: Shell) -> None:
+def test_an_image_is_made_used_listed_and_deleted(side: Side, shell: ImageShell) -> None:
     making = shell.make()
     printed, errors = making.communicate(timeout=patience(180))
     assert (making.returncode, printed) == (0, "installing\nsojourn:tools\n"), errors
@@ -103,7 +61,9 @@ def test_an_image_is_made_used_listed_and_deleted(side: Side, shell: Shell) -> N
 
 
 @sides("az", full=("aws",))
-def test_an_unfinished_image_is_garbage_once_its_machine_is_gone(side: Side, shell: Shell) -> None:
+def test_an_unfinished_image_is_garbage_once_its_machine_is_gone(
+    side: Side, shell: ImageShell
+) -> None:
     call, setting, seconds = MAKING[shell.cloud]
     setattr(side.account.timing, setting, seconds)
     making = shell.make()
