@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # Everything that is downloaded stays in the repository.
 export PIP_CACHE_DIR := $(CURDIR)/$(VENV)/cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start thousands of processes: none of them should have to compile what another has.
+export PYTHONDONTWRITEBYTECODE :=
 INSTALL = $(BIN)/python -m pip install --quiet --require-hashes -r
 SOJOURN = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
