@@ -10,8 +10,10 @@ import shutil
 from pathlib import Path
 
 FETCHED = Path(__file__).parents[2] / ".venv" / "openmpi"
-# Warnings about what small machines lack, which would be in every log
-_QUIET = {
+# Warnings about what small machines lack, which would be in every log; and processes that wait for
+# each other without taking the processors away that all of them share.
+_SETTINGS = {
+    "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_mca_base_component_show_load_errors": "0",
     "PMIX_MCA_pcompress_base_silence_warning": "1",
 }
@@ -23,10 +25,10 @@ def install(usr: Path) -> dict[str, str] | None:
     Gives the variables with which a script finds it there.
     """
     if not (FETCHED / "bin" / "mpirun.openmpi").exists():
-        return dict(_QUIET) if shutil.which("mpirun.openmpi") else None
+        return dict(_SETTINGS) if shutil.which("mpirun.openmpi") else None
     shutil.copytree(FETCHED, usr, symlinks=True, dirs_exist_ok=True)
     libraries = [f"/usr/{folder.relative_to(FETCHED)}" for folder in _alternatives()]
-    return {**_QUIET, "LD_LIBRARY_PATH": ":".join(libraries)}
+    return {**_SETTINGS, "LD_LIBRARY_PATH": ":".join(libraries)}
 
 
 def _alternatives() -> list[Path]:
@@ -38,13 +40,13 @@ def _alternatives() -> list[Path]:
 def environment() -> dict[str, str] | None:
     """The variables with which a script finds `mpirun.openmpi`; None: there is none."""
     if shutil.which("mpirun.openmpi"):
-        return dict(_QUIET)
+        return dict(_SETTINGS)
     if not (FETCHED / "bin" / "mpirun.openmpi").exists():
         return None
     libraries = [path.parent for path in FETCHED.glob("lib/*/libopen-rte.so.*")]
     libraries += _alternatives()
     return {
-        **_QUIET,
+        **_SETTINGS,
         "LD_LIBRARY_PATH": ":".join(sorted({str(path) for path in libraries})),
         "OPAL_PREFIX": str(FETCHED),
         "PATH": f"{FETCHED / 'bin'}:{os.environ['PATH']}",

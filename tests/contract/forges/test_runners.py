@@ -133,14 +133,16 @@ def test_one_that_fits_is_used_again(bench: Bench) -> None:
     assert other.exists()
 
 
-def test_one_that_is_busy_is_not_idle(bench: Bench) -> None:
+def test_one_that_is_busy_is_not_idle(bench: Bench, tmp_path: Path) -> None:
     bench.needs("reuse_idle")
     bench.launch()
-    job = bench.job("sleep 5")
+    enough = tmp_path / "enough"
+    job = bench.job(f"until test -e {enough}; do sleep 0.1; done")
     until(lambda: job.status == "in_progress")
     assert runners.launch(**bench.options(reuse=True)) is None
     second = bench.launch(reuse_idle=True)
     assert second.exists()
+    enough.touch()
     bench.finished(job)
 
 
