@@ -7,9 +7,13 @@ import json
 import subprocess
 from typing import Any
 
+import pytest
+
 from tests.support.waiting import until
 from tests.terraform.diagnosed import told
 from tests.terraform.project import Project, program
+
+pytestmark = pytest.mark.slow
 
 _BASE = 'cloud = "local"\n  script = "#!/bin/sh"\n'
 

@@ -14,6 +14,8 @@ from tests.support.waiting import until
 from tests.terraform.diagnosed import told, validated
 from tests.terraform.project import Project, program
 
+pytestmark = pytest.mark.slow
+
 _SCRIPT = "#!/bin/sh\nmkdir -p results\necho done > results/file\n"
 
 

@@ -28,6 +28,8 @@ from tests.terraform.moments import (
 )
 from tests.terraform.project import Project
 
+pytestmark = pytest.mark.slow
+
 _APPLY = ("apply", "-no-color", "-auto-approve")
 _DESTROY = ("destroy", "-no-color", "-auto-approve")
 _HEARD = 0.5  # seconds after which Terraform has passed on what it was told
@@ -170,7 +172,6 @@ class TestTerminated:
         assert project.tasks() == []
 
 
-@pytest.mark.slow
 class TestProviderKilled:
     """By SIGKILL, as the system does when memory is short."""
 
@@ -368,7 +369,6 @@ resource "iterative_task" "example" {
         project.destroy()
 
 
-@pytest.mark.slow
 class TestTwoAtOnce:
     def test_in_one_folder_the_second_is_refused(self, project: Project) -> None:
         _with_upload(project)

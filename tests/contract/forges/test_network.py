@@ -15,6 +15,8 @@ from tests.contract.forges.kits import FORGES
 from tests.simforge.server import SimForge, served
 from tests.simforge.tls import Certificate, make_certificate
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def usual_way() -> Iterator[None]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sojourn.storage.store import open_store
 from tests.support.disks import small_disk
 from tests.support.seaweed import Seaweed
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_s3_server_has_more_buckets_than_the_disk_has_gigabytes(tmp_path: Path) -> None:

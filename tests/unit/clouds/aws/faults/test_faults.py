@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.clouds.aws.faults.laptop import Laptop
 from tests.unit.clouds.vm import repeating
 from tests.unit.clouds.vm.repeating import kinds
+
+pytestmark = pytest.mark.slow
 
 
 @kinds

@@ -11,6 +11,8 @@ import pytest
 from sojourn.core.errors import NotFound, SojournError
 from tests.unit.clouds.az.faults.laptop import Laptop
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, dict[str, Any]] = {
     "refused": {"code": "AuthorizationFailed", "status": 403},
     "done and refused": {"code": "AuthorizationFailed", "status": 403, "after": True},
