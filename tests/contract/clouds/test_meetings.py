@@ -183,7 +183,7 @@ def test_that_a_machine_ended_without_a_word_is_told(lab: Lab) -> None:
     lab.kit.lose_agent(handle, 0)
     handle.delete()
     told = [event.message for event in lab.events if isinstance(event, Warned)]
-    assert any("was lost: results after its last snapshot" in message for message in told)
+    assert any("was lost: results after its last snapshot" in each for each in told), told
 
 
 class _Away(Faults):

@@ -128,5 +128,7 @@ def test_with_a_real_mpirun_on_three_machines(shell: Shell) -> None:
     names = [word for name in variables for word in ("--env", name)]
     given = ("--machines", "3", "--slots", "2", "--file", "rank.sh=@rank.sh", "--no-output")
     shell.ok("mpi", "run", "all", *given, *names, "work/job.sh")
-    lines = [f"process {number} on {number // 2}\n" for number in range(6)]
-    assert (shell.cwd / "results/all.txt").read_text() == "".join(lines)
+    # Open MPI may warn of a race of its own.
+    lines = (shell.cwd / "results/all.txt").read_text().splitlines()
+    printed = [line for line in lines if line.startswith("process")]
+    assert printed == [f"process {number} on {number // 2}" for number in range(6)]

@@ -21,6 +21,7 @@ from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.kubeconfig import Cluster, Login, User
 from sojourn.clouds.k8s.websocket import duplex, execute, forward
 from sojourn.core.errors import AuthError, NotFound, Transient
+from tests.support.waiting import until
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 SUCCESS = b'\3{"metadata":{},"status":"Success"}'
@@ -296,7 +297,7 @@ def test_closing_ends_a_reader_and_leaves_no_threads() -> None:
         process.close()
         reader.join(10)
         assert not reader.is_alive()
-    assert set(threading.enumerate()) <= before
+    until(lambda: set(threading.enumerate()) <= before)  # those of the server end with it
 
 
 def test_a_stream_gives_what_is_printed_and_tells_of_complaints() -> None:
