@@ -64,5 +64,7 @@ def test_a_whole_life_with_one_input_and_another(project: Project, kit: Kubernet
         project.until_output("state", "succeeded")
         ps, qs, *hosts = project.output("results").splitlines()
         assert (ps.split()[0], qs.split()[0]) == tuple(map(str, grid))
-        assert sorted(Counter(hosts).values()) == [2, 2, 2]
+        # Open MPI may warn of a race of its own, with a host's name in brackets.
+        counted = Counter(host for host in hosts if not host.startswith("["))
+        assert sorted(counted.values()) == [2, 2, 2]
     project.destroy()

@@ -8,6 +8,7 @@ whoever starts the script puts or mounts them: they are the same for every attem
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,11 +55,19 @@ def put_on_machine(folder: Path) -> None:
     """
     wanted = {path: file for file, path in ready(folder)}
     put = folder / _PUT
-    for path in set(json.loads(put.read_text())) - set(wanted) if put.exists() else ():
-        Path(path).unlink(missing_ok=True)
+    for path in _put_before(put) - set(wanted):
+        with suppress(OSError):  # the script may have made something else of it
+            Path(path).unlink()
     put.write_text(json.dumps(list(wanted)))
     for path, file in wanted.items():
         _write(Path(path), file.read_bytes())
+
+
+def _put_before(put: Path) -> set[str]:
+    try:
+        return set(json.loads(put.read_text()))
+    except (OSError, ValueError):
+        return set()  # there was no run before, or it could not write this
 
 
 def _write(file: Path, data: bytes) -> None:

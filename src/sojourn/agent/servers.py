@@ -21,6 +21,7 @@ _WITHIN = 30.0  # seconds; `ssh` says later what is wrong
 _EACH = 2.0
 _PAUSE = 0.05
 _AT_ONCE = 32
+_BANNER = 256  # bytes: all of it, or the server would log that the connection was reset
 _GREETING = b"SSH-2.0-Sojourn\r\n"  # servers log who connects and says nothing
 
 
@@ -40,6 +41,6 @@ def _answers(server: tuple[str, int]) -> bool:
     try:
         with socket.create_connection(server, timeout=_EACH) as connection:
             connection.sendall(_GREETING)
-            return bool(connection.recv(1))
+            return bool(connection.recv(_BANNER))
     except OSError:
         return False

@@ -33,10 +33,13 @@ def test_one_input_and_another_on_the_same_machines(side: Side, tmp_path: Path) 
         given.write_text(text)
         command = ["--cloud", shell.cloud, *options, *files, "--", "mpirun.openmpi"]
         shell.ok("mpi", "run", "bench", *command, "sh", "/srv/program")
-        lines = (results / "bench.txt").read_text().splitlines()
+        # Open MPI may warn of a race of its own.
+        lines = [
+            line for line in (results / "bench.txt").read_text().splitlines() if " on " in line
+        ]
         assert sorted(lines) == [f"{text} on {rank}" for rank in (0, 0, 1, 1)]
         machines.append(sorted(each.id for each in side.account.instances()))
     assert machines[0] == machines[1]
     assert len(machines[0]) == 2
-    assert (results / "bench.1.txt").read_text().startswith("one on ")
+    assert "one on 0\n" in (results / "bench.1.txt").read_text()
     shell.ok("delete", "bench")

@@ -17,11 +17,11 @@ def _free() -> tuple[str, int]:
         return "127.0.0.1", int(found.getsockname()[1])
 
 
-def _serve(address: tuple[str, int], heard: list[bytes], *, banner: bytes = b"SSH-2.0-x") -> None:
+def _serve(address: tuple[str, int], heard: list[bytes]) -> None:
     with socket.create_server(address) as server:
         connection, _ = server.accept()
         with connection:
-            connection.sendall(banner)
+            connection.sendall(b"SSH-2.0-x\r\n")
             heard.append(connection.recv(100))
 
 
