@@ -235,8 +235,9 @@ class GangLife:
         noun = "rank" if len(missing) == 1 else "ranks"
         why = f"the gang was not complete after {limit}: no machine for {noun} {some}"
         ending = self._end(Ending(Outcome.FAILED, missing[0], why))
-        for rank in missing:
-            self._leases.give_up(rank, Outcome.FAILED, why)
+        if ending.outcome.final:  # another one may just have ended the round otherwise
+            for rank in missing:
+                self._leases.give_up(rank, ending.outcome, ending.reason)
         return ending
 
     # While it runs.

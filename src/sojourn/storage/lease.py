@@ -103,11 +103,19 @@ class Leases:
         return won
 
     def give_up(self, rank: int, outcome: Outcome, why: str) -> None:
-        """End a rank that nobody carries out; if somebody does, does nothing."""
+        """End a rank for good, unless it has ended. Several may do so at once: one report counts.
+
+        A machine that holds it but is late, or was lost a moment ago, is given up with it.
+        """
         last = _by_rank(self._store.list(f"{layout.ATTEMPTS}/{rank:04}")).get(rank)
-        attempt = last.attempt + 1 if last else 1
-        if self._store.put_new(layout.attempt_path(rank, attempt), self._mark()):
-            self.report(Report(rank, attempt, outcome, why, ended=utc_now()))
+        report = _by_rank(self._store.list(f"{layout.REPORTS}/{rank:04}")).get(rank)
+        attempt = last.attempt if last else 1
+        if report and report.attempt >= attempt:
+            if _read_report(self._store, report).outcome.final:
+                return
+            attempt = report.attempt + 1
+        self._store.put_new(layout.attempt_path(rank, attempt), self._mark())
+        self.report(Report(rank, attempt, outcome, why, ended=utc_now()))
 
     def _mark(self, activity: Activity | None = None) -> bytes:
         """Always of the same size: it is then written over, if a disk has no room for a new one."""

@@ -216,6 +216,59 @@ def test_a_report_is_final_in_its_first_version(store: Clocked) -> None:
     assert read_reports(store) == [report]
 
 
+GIVEN_UP = (Outcome.FAILED, "nobody came")
+
+
+def test_a_rank_that_several_machines_give_up_at_once_has_one_report(store: Clocked) -> None:
+    start = threading.Barrier(8)
+
+    def race(number: int) -> None:
+        start.wait()
+        leases(store, f"m{number}").give_up(0, *GIVEN_UP)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(race, range(8)))
+    assert [(r.attempt, r.outcome, r.reason) for r in read_reports(store)] == [(1, *GIVEN_UP)]
+    assert leases(store, "m").all_ended()
+
+
+def test_a_rank_is_given_up_by_one_between_what_another_looks_at(store: Clocked) -> None:
+    """Each sees the other's attempt, and its report not yet."""
+    first, second = leases(store, "m1"), leases(store, "m2")
+    put_new = store.put_new
+    turns = [lambda: second.give_up(0, *GIVEN_UP)]
+
+    def interrupted(path: str, data: Buffer) -> bool:
+        won = put_new(path, data)
+        if turns:
+            turns.pop()()
+        return won
+
+    store.put_new = interrupted  # type: ignore[method-assign]
+    first.give_up(0, *GIVEN_UP)
+    assert [report.attempt for report in read_reports(store)] == [1]
+
+
+def test_a_machine_that_is_late_learns_that_its_rank_was_given_up(store: Clocked) -> None:
+    late = leases(store, "late")
+    lease = late.take()
+    assert lease == Lease(0, 1)
+    leases(store, "m").give_up(0, *GIVEN_UP)
+    assert not late.renew(lease)
+    assert not late.report(ended(lease))
+    assert [(r.attempt, r.outcome) for r in read_reports(store)] == [(1, Outcome.FAILED)]
+
+
+def test_a_rank_whose_machine_was_lost_is_given_up_in_another_attempt(store: Clocked) -> None:
+    lost = leases(store, "lost")
+    lease = lost.take()
+    assert lease
+    lost.report(ended(lease, Outcome.LOST))
+    for _ in range(2):
+        leases(store, "m").give_up(0, *GIVEN_UP)
+    assert [r.outcome for r in read_reports(store)] == [Outcome.LOST, Outcome.FAILED]
+
+
 def test_all_ended_needs_every_rank(store: Clocked) -> None:
     mine = leases(store, "mine", 2)
     for _ in range(2):
