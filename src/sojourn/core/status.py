@@ -85,6 +85,11 @@ class Status:
     activity: Activity | None = None
 
     @property
+    def recovering(self) -> bool:
+        """Whether any rank waits for another machine."""
+        return any(rank.state is State.RECOVERING for rank in self.ranks)
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many ranks are running, succeeded and failed, as the old provider counted."""
         states = [rank.state for rank in self.ranks]

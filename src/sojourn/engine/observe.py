@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
 from sojourn.core.logpart import WHOLE, LogPart
-from sojourn.core.status import INCOMPLETE, State, Status, task_status, uploading
+from sojourn.core.status import (
+    INCOMPLETE,
+    RankRecord,
+    State,
+    Status,
+    task_status,
+    uploading,
+)
 from sojourn.engine.lifecycle import exists
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud
+    from sojourn.core.interfaces import Cloud, Fleet
 
 __all__ = ["deleted", "follow", "is_complete", "logs", "overview", "status"]
 
@@ -57,10 +64,18 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     if fleet is None:
         activity = data.uploading(ctx)
         return uploading(activity) if activity else INCOMPLETE
-    alive = {machine.id for machine in fleet.machines}
-    now = task_status(data.records(ctx, task.parallelism), wanted=fleet.wanted, alive=alive)
+    now = _seen(data.records(ctx, task.parallelism), fleet)
+    if now.recovering:
+        # Lost, or started since the first look? The second one has what was started.
+        fleet = scaler.fleet(ctx) or fleet
+        now = _seen(data.records(ctx, task.parallelism), fleet)
     obstacle = scaler.obstacle(ctx) if now.state in _WAITING else ""
     return replace(now, reason=f"{now.reason}: {obstacle}") if obstacle else now
+
+
+def _seen(records: Sequence[RankRecord], fleet: Fleet) -> Status:
+    alive = {machine.id for machine in fleet.machines}
+    return task_status(records, wanted=fleet.wanted, alive=alive)
 
 
 def overview(ctx: Context, cloud: Cloud, ids: Sequence[TaskId]) -> Iterator[tuple[TaskId, Status]]:

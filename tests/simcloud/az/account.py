@@ -268,9 +268,11 @@ class SimAzure(SimAccount[Call, Refusal]):
         """Take a spot instance away: at once, or `timing.notice` seconds after its notice."""
         with self._changed:
             assert instance.spot, f"{instance.name} is no spot instance"
+            before = instance.times_down
             instance.set.evict(instance, notice)
-        if not notice:
-            self.wait(lambda: instance.state in ("gone", "deallocated"))
+        if not notice:  # it may be up again before anybody looks
+            down = ("gone", "deallocated")
+            self.wait(lambda: instance.times_down > before or instance.state in down)
 
     def panic(self, instance: Instance) -> None:
         """Have its computer break down: Azure starts it again, without a word to anybody."""

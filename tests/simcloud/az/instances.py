@@ -54,6 +54,7 @@ class Instance:
         self.made = scale_set.parts.clock.today()
         self.failed: ArmError | None = None  # why it could not be made
         self.stopped = STOPPED
+        self.times_down = 0
         self.image: Image | None = None  # that it was made from
         self.disk: Path | None = None  # what its image has beside what all have
         self.disk_size = 0  # GB
@@ -176,6 +177,8 @@ class Instance:
         return (Phase.STOPPED, STOPPED) if end is End.POWERED_OFF else (Phase.RUNNING, None)
 
     def moved(self, phase: Phase, why: Any) -> None:
+        if phase in (Phase.STOPPED, Phase.GONE):
+            self.times_down += 1
         if phase is Phase.STOPPED:
             self.stopped = why or self.stopped
         if phase is Phase.GONE:

@@ -15,6 +15,7 @@ from tests.simcloud.common.clock import Clock
 from tests.simcloud.common.faults import Fault
 from tests.simcloud.common.gate import Called, Gate
 from tests.simcloud.common.market import Market
+from tests.support.waiting import patience
 
 Why = TypeVar("Why")
 
@@ -103,8 +104,8 @@ class SimAccount(Generic[Called, Why]):
 
     def wait(self, happened: Callable[[], object], seconds: float = 30) -> None:
         """Return as soon as something about the account is so."""
-        give_up = time.monotonic() + seconds
+        start = time.monotonic()
         with self._changed:
             while not happened():
-                assert time.monotonic() < give_up, "it did not happen in time"
+                assert time.monotonic() < start + patience(seconds), "it did not happen in time"
                 self._changed.wait(0.05)

@@ -80,9 +80,11 @@ def test_a_gang_whose_last_machine_never_comes_gives_up_and_so_does_its_group(
     handle = lab.create("echo up", parallelism=3, gang=True, gang_timeout=10)
     assert handle.wait().status is State.FAILED
     reports = handle.reports()
-    [missing] = [report.rank for report in reports if not report.started]
-    why = f"the gang was not complete after 10s: no machine for rank {missing}"
-    assert [(report.rank, report.reason) for report in reports] == [(r, why) for r in range(3)]
+    assert [report.rank for report in reports] == [0, 1, 2]
+    [why] = {report.reason for report in reports}
+    # On a busy machine, the second one may be late as well.
+    whose = r"no machine for ranks? \d(, \d)?"
+    assert re.fullmatch(rf"the gang was not complete after 10s: {whose}", why)
     until(lambda: not [each for each in side.account.instances() if _runs(each)])
     side.account.advance(60)
     until(lambda: side.wanted() == [0])

@@ -99,3 +99,21 @@ def test_a_loss_in_the_middle_of_a_job(side: Side, forge: SimGitHub) -> None:
     assert forge.work.ever == 1
     assert forge.work.runners == {}
     runner.remove(token=forge.token)
+
+
+@sides("aws", full=("gcp", "az"))
+def test_a_machine_that_cannot_download_the_program(
+    side: Side, forge: SimGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for it after the registration, as every machine does, gets another one."""
+    program, late = forge.program(), []
+
+    def hear(event: object) -> None:
+        late.extend([event] if "Registering" in str(event) else [])
+
+    monkeypatch.setattr(forge, "program", lambda: b"" if late else program)
+    runner = launched(side, forge, upload_program=True, idle_timeout=300, on_event=hear)
+    assert late
+    assert finished(forge, forge.work.queue("echo done")).conclusion == "success"
+    runner.remove(token=forge.token)
+    assert forge.work.runners == {}

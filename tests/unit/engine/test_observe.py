@@ -9,7 +9,9 @@ from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.events import LogLine, Note, StatusChanged
 from sojourn.core.ids import TaskId
-from sojourn.core.status import INCOMPLETE, RankStatus, State, Status
+from sojourn.core.interfaces import Fleet, Member
+from sojourn.core.status import INCOMPLETE, RankRecord, RankStatus, State, Status
+from sojourn.core.task import Task
 from sojourn.engine import observe
 
 
@@ -56,6 +58,35 @@ def test_a_task_that_is_deleted_while_it_is_followed(monkeypatch: pytest.MonkeyP
 
 def test_a_task_that_was_never_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "creation did not finish" in _follow(monkeypatch, INCOMPLETE).message
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [((Member("m", "", ""),), State.RUNNING), ((), State.RECOVERING)],
+    ids=["it just started", "it is gone"],
+)
+def test_a_machine_that_the_first_look_did_not_see(found: tuple[Member, ...], state: State) -> None:
+    looks = [Fleet(1, ()), Fleet(1, found)]
+
+    class _Starting(_Quiet):
+        def scaler(self, id: TaskId) -> Any:
+            return self
+
+        def fleet(self, ctx: Context) -> Fleet:
+            return looks.pop(0)
+
+        def load(self, ctx: Context) -> Task:
+            return Task("#!/bin/sh\n")
+
+        def records(self, ctx: Context, parallelism: int) -> list[RankRecord]:
+            return [RankRecord(0, 1, "m")]
+
+        def obstacle(self, ctx: Context) -> str:
+            return ""
+
+    cloud: Any = _Starting()
+    assert observe.status(Context(), cloud, TaskId.deterministic("x")).state is state
+    assert looks == []
 
 
 def _provisioning(reason: str = "", done: int = 0) -> Status:

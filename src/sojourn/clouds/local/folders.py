@@ -9,16 +9,19 @@ DATA is $XDG_DATA_HOME or ~/.local/share; CACHE is $XDG_CACHE_HOME or ~/.cache.
 
 from __future__ import annotations
 
+import os
+import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sojourn.core.ids import TaskId
 from sojourn.core.userfolders import cache_home, data_home
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["TaskFolders", "data_root", "list_folders", "machines_root", "remove_empty"]
+__all__ = ["TaskFolders", "data_root", "list_disks", "machines_root", "remove_empty"]
 
 
 def data_root() -> Path:
@@ -36,6 +39,16 @@ class TaskFolders:
     """The folders and files of one task."""
 
     root: Path
+
+    @property
+    def machine_prefix(self) -> str:
+        """What the ids of its machines begin with.
+
+        A name gives the same id everywhere, so a user with two data folders can have two tasks of
+        one id. Their processes are told apart by this.
+        """
+        here = zlib.crc32(os.fsencode(os.path.realpath(self.root)))
+        return f"{TaskId.parse(self.root.name).short}-{here:08x}"
 
     @property
     def store(self) -> Path:
@@ -85,12 +98,11 @@ class TaskFolders:
         return self.scaler / "events.jsonl"
 
 
-def list_folders(folder: Path) -> list[Path]:
-    """What is in a folder; absent: nothing."""
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
+def list_disks(machines_folder: Path, prefix: str) -> list[Path]:
+    """The disks of machines whose ids begin so."""
+    with suppress(OSError):
+        return sorted(path for path in machines_folder.iterdir() if path.name.startswith(prefix))
+    return []
 
 
 def remove_empty(folder: Path, up_to: Path) -> None:

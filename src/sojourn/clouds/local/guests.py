@@ -19,7 +19,7 @@ from sojourn.clouds.local.strays import began, kill_strays, lives
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sojourn.core.ids import TaskId
+    from sojourn.clouds.local.folders import TaskFolders
 
 __all__ = ["add_guest", "kill_guests", "kill_session"]
 
@@ -33,7 +33,7 @@ def add_guest(machine: Path, pid: int) -> None:
     (folder / str(pid)).write_text(began(pid))
 
 
-def kill_guests(id: TaskId, machine: Path, adopter: int = 0) -> None:
+def kill_guests(task: TaskFolders, machine: Path, adopter: int = 0) -> None:
     """Kill the commands of a machine, and all that they have left behind."""
     guests = _guests(machine)
     if not guests:
@@ -41,7 +41,7 @@ def kill_guests(id: TaskId, machine: Path, adopter: int = 0) -> None:
     for pid, beginning in guests.items():
         if began(pid) == beginning:  # else it has ended, and its pid may be somebody else's
             kill_session(pid)
-    kill_strays(id, adopter, machine.name, guests)
+    kill_strays(task, adopter, machine.name, guests)
 
 
 def _guests(machine: Path) -> dict[int, str]:

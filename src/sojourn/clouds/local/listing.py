@@ -64,7 +64,8 @@ def _status(folders: TaskFolders, here: Place) -> Status | None:
     wanted = Wanted(folders).read().machines
     if wanted and not _is_supervised(folders, here):
         return None
-    return task_status(_records(folders.store), wanted=wanted, alive=alive)
+    found = task_status(_records(folders.store), wanted=wanted, alive=alive)
+    return None if found.recovering else found  # one that began since only seems to be lost
 
 
 def _alive(folders: TaskFolders, here: Place) -> set[str] | None:

@@ -19,7 +19,6 @@ from sojourn.agent.disk import remove_tree
 from sojourn.clouds.local.strays import MARK, is_suspended
 from sojourn.clouds.local.surroundings import needed
 from sojourn.core.errors import IntegrityError
-from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -56,12 +55,14 @@ class Settings:
 class LocalMachine:
     """An agent under way. Its standard input is its lifeline: closed when the supervisor ends.
 
-    `generation`: what was wanted when it began, see `Wanted`.
+    `prefix`: what its id begins with. `generation`: what was wanted when it began, see `Wanted`.
     """
 
-    def __init__(self, settings: Settings, dead: Collection[str], generation: str) -> None:
+    def __init__(
+        self, settings: Settings, prefix: str, dead: Collection[str], generation: str
+    ) -> None:
         self.generation = generation
-        self.id = f"{TaskId.parse(settings.id).short}-{os.urandom(4).hex()}"
+        self.id = prefix + os.urandom(4).hex()
         self.began = time.monotonic()
         self.started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._deadline = self.began + (settings.timeout or float("inf")) + STORING_WITHIN

@@ -21,7 +21,7 @@ from sojourn.clouds.local.files import (
     write_lock,
     write_whole,
 )
-from sojourn.clouds.local.folders import TaskFolders, list_folders, remove_empty
+from sojourn.clouds.local.folders import TaskFolders, list_disks, remove_empty
 from sojourn.clouds.local.guests import kill_guests
 from sojourn.clouds.local.machines import Settings
 from sojourn.clouds.local.place import Place, Supervised
@@ -97,11 +97,13 @@ class LocalScaler:
                 self._wanted.set(0)
             self._wake(signal.SIGUSR1)
             self._wait_until_ended(ctx)
-        for machine in list_folders(self._machines_folder):
-            kill_guests(self._id, machine)
-        kill_strays(self._id)
-        self._remove(self._machines_folder)
-        remove_empty(self._machines_folder.parent, self._machines_folder.parent.parent)
+        disks = list_disks(self._machines_folder, self._folders.machine_prefix)
+        for disk in disks:
+            kill_guests(self._folders, disk)
+        kill_strays(self._folders)
+        for disk in disks:
+            self._remove(disk)
+        remove_empty(self._machines_folder, self._machines_folder.parent.parent)
         self._remove(self._folders.scaler)
 
     def _remove(self, folder: Path) -> None:
@@ -252,7 +254,7 @@ class LocalScaler:
         supervisor = Supervised.parse(text)
         pid = supervisor.pid
         # Somebody else may hold it for an instant, to look, after its supervisor was killed.
-        if held and pid and not supervisor.elsewhere and is_supervisor(pid, self._id):
+        if held and pid and not supervisor.elsewhere and is_supervisor(pid, self._folders):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
                 os.kill(pid, signal.SIGCONT)  # somebody may have suspended it
@@ -260,7 +262,7 @@ class LocalScaler:
     def _wait_until_ended(self, ctx: Context) -> None:
         """Who removes a task has waited for its machines, or does not want to."""
         give_up = time.monotonic() + _ENDS_WITHIN
-        while self._supervisor()[0] or agents(self._id):
+        while self._supervisor()[0] or agents(self._folders):
             if time.monotonic() > give_up:
                 self._refuse_elsewhere()
                 self._wake(signal.SIGKILL)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sojourn.core.ids import TaskId
+    from sojourn.clouds.local.folders import TaskFolders
 
 __all__ = [
     "MARK",
@@ -80,9 +80,9 @@ def lives(pid: int) -> bool:
     return not os.path.exists(_PROC) and _exists(pid)
 
 
-def is_supervisor(pid: int, id: TaskId) -> bool:
+def is_supervisor(pid: int, task: TaskFolders) -> bool:
     """Whether this process still is the supervisor of a task, whose folder has its name."""
-    return _has_argument(pid, f"/{id}\0".encode())
+    return _has_argument(pid, f"/{task.root.name}\0".encode())
 
 
 def _has_argument(pid: int, argument: bytes) -> bool:
@@ -103,7 +103,7 @@ def _exists(pid: int) -> bool:
 
 
 def strays(
-    id: TaskId, adopter: int = 0, machine: str = "", sessions: Collection[int] = ()
+    task: TaskFolders, adopter: int = 0, machine: str = "", sessions: Collection[int] = ()
 ) -> list[int]:
     """All processes of machines of a task, also those that lost their supervisor.
 
@@ -113,20 +113,21 @@ def strays(
     its environment says. `adopter`: who adopts orphans here, if that is known. `machine`: only
     those of this one.
     """
-    found = _all_marked(id)
+    found = _all_marked(task)
     return [
         pid
         for pid, process in found.items()
-        if machine in ("", process.machine) and _is_ours(pid, found, id, adopter, sessions)
+        if machine in ("", process.machine) and _is_ours(pid, found, task, adopter, sessions)
     ]
 
 
-def _all_marked(id: TaskId) -> dict[int, _Process]:
-    return {pid: process for pid in _pids() if pid != os.getpid() and (process := _marked(pid, id))}
+def _all_marked(task: TaskFolders) -> dict[int, _Process]:
+    start = f"{MARK}={task.machine_prefix}".encode()
+    others = (pid for pid in _pids() if pid != os.getpid())
+    return {pid: process for pid in others if (process := _marked(pid, start))}
 
 
-def _marked(pid: int, id: TaskId) -> _Process | None:
-    start = f"{MARK}={id.short}-".encode()
+def _marked(pid: int, start: bytes) -> _Process | None:
     with suppress(OSError, ValueError, IndexError):
         if os.stat(f"{_PROC}/{pid}").st_uid != os.geteuid():
             return None
@@ -138,7 +139,11 @@ def _marked(pid: int, id: TaskId) -> _Process | None:
 
 
 def _is_ours(
-    pid: int, found: dict[int, _Process], id: TaskId, adopter: int, sessions: Collection[int]
+    pid: int,
+    found: dict[int, _Process],
+    task: TaskFolders,
+    adopter: int,
+    sessions: Collection[int],
 ) -> bool:
     first = pid
     for _ in found:  # pids are used again while they are read: there may be rings
@@ -151,21 +156,21 @@ def _is_ours(
     with suppress(OSError, IndexError):  # else it ended just now: the next look tells
         if int(_stat(first)[_SESSION]) in sessions:
             return True
-        return _read(parent, "comm").strip() in _ADOPTERS or is_supervisor(parent, id)
+        return _read(parent, "comm").strip() in _ADOPTERS or is_supervisor(parent, task)
     return False
 
 
-def agents(id: TaskId) -> list[int]:
+def agents(task: TaskFolders) -> list[int]:
     """Those of them that are agents: they end by themselves once they have stored their work."""
-    return [pid for pid, process in _all_marked(id).items() if is_agent(pid, process.machine)]
+    return [pid for pid, process in _all_marked(task).items() if is_agent(pid, process.machine)]
 
 
 def kill_strays(
-    id: TaskId, adopter: int = 0, machine: str = "", sessions: Collection[int] = ()
+    task: TaskFolders, adopter: int = 0, machine: str = "", sessions: Collection[int] = ()
 ) -> None:
     """Kill them all, also those that are started meanwhile."""
     for _ in range(_ROUNDS):
-        victims = strays(id, adopter, machine, sessions)
+        victims = strays(task, adopter, machine, sessions)
         if not victims:
             return
         for pid in victims:

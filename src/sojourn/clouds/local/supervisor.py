@@ -20,7 +20,7 @@ from sojourn.agent.config import GONE, RANK_ENDED
 from sojourn.agent.process import adopt_orphans, kill_below
 from sojourn.agent.wakeup import Wakeup
 from sojourn.clouds.local.files import read_rows, write_lock, write_whole
-from sojourn.clouds.local.folders import TaskFolders, list_folders
+from sojourn.clouds.local.folders import TaskFolders, list_disks
 from sojourn.clouds.local.guests import kill_guests
 from sojourn.clouds.local.machines import STORING_WITHIN, SUSPENDED_FOR, LocalMachine, Settings
 from sojourn.clouds.local.place import Place, Supervised
@@ -28,7 +28,6 @@ from sojourn.clouds.local.starts import Starts
 from sojourn.clouds.local.strays import agents, is_suspended, kill_strays
 from sojourn.clouds.local.wanted import Want, Wanted
 from sojourn.core.errors import SojournError
-from sojourn.core.ids import TaskId
 
 __all__ = ["Supervisor"]
 
@@ -45,6 +44,7 @@ class Supervisor:
     def __init__(self, folders: TaskFolders) -> None:
         self._folders = folders
         self._settings = Settings.read(folders.settings)
+        self._prefix = folders.machine_prefix
         self._wanted = Wanted(folders)
         self._alive: list[LocalMachine] = []
         self._dead: set[str] = set()
@@ -75,17 +75,16 @@ class Supervisor:
         traces = (Path(self._settings.machines_folder), self._folders.events)
         if not any(path.exists() for path in traces):
             return  # there was no machine yet: looking at all processes takes a while
-        task = TaskId.parse(self._settings.id)
         give_up = self._began + STORING_WITHIN
-        while (left := agents(task)) and time.monotonic() < give_up:
+        while (left := agents(self._folders)) and time.monotonic() < give_up:
             for pid in filter(is_suspended, left):
                 patient = time.monotonic() < self._began + SUSPENDED_FOR
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT if patient else signal.SIGKILL)
             time.sleep(0.05)
-        for folder in list_folders(Path(self._settings.machines_folder)):
-            kill_guests(task, folder, os.getppid())
-        kill_strays(task, os.getppid())
+        for disk in list_disks(Path(self._settings.machines_folder), self._prefix):
+            kill_guests(self._folders, disk, os.getppid())
+        kill_strays(self._folders, os.getppid())
         rows = read_rows(self._folders.events)
         self._dead.update(row["machine"] for row in rows)
         over = {row["machine"] for row in rows if row["code"] != "machine-started"}
@@ -111,7 +110,7 @@ class Supervisor:
 
     def _start_machine(self, generation: str) -> None:
         try:
-            machine = LocalMachine(self._settings, self._dead, generation)
+            machine = LocalMachine(self._settings, self._prefix, self._dead, generation)
         except OSError as error:
             self._tell("machine-failed", "", f"Could not start a machine: {error}")
             self._back_off()
@@ -125,7 +124,7 @@ class Supervisor:
             self._alive.remove(machine)
             self._dead.add(machine.id)
             self._kill_leftovers()
-            kill_guests(TaskId.parse(self._settings.id), machine.folder, os.getppid())
+            kill_guests(self._folders, machine.folder, os.getppid())
             if machine.ended() == RANK_ENDED:
                 self._done.append(machine.generation)
                 self._tell("machine-ended", machine.id, "Machine finished its work")

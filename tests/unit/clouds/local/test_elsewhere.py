@@ -35,7 +35,7 @@ needs_boot_ids = pytest.mark.skipif(HERE.boot == "?", reason="only Linux tells w
 
 @pytest.fixture
 def folders(tmp_path: Path) -> TaskFolders:
-    return TaskFolders(tmp_path / "task")
+    return TaskFolders(tmp_path / str(TaskId.deterministic("zebra")))
 
 
 @pytest.fixture

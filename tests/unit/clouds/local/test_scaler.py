@@ -29,7 +29,7 @@ EVENT = {"time": "2026-01-01T00:00:00Z", "code": "machine-started", "machine": M
 
 @pytest.fixture
 def folders(tmp_path: Path) -> TaskFolders:
-    made = TaskFolders(tmp_path / "task")
+    made = TaskFolders(tmp_path / str(TaskId.deterministic("zebra")))
     made.store.mkdir(parents=True)
     return made
 

@@ -14,6 +14,7 @@ import pytest
 import sojourn
 from sojourn import Handle, State, Task
 from sojourn.clouds.local import make_cloud
+from sojourn.clouds.local.folders import TaskFolders, data_root
 from sojourn.clouds.local.strays import agents, kill_strays, strays
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
@@ -29,6 +30,10 @@ def handle(own_folders: Path) -> Handle:
     made = sojourn.create(Task("#!/bin/sh\nsetsid sleep 300 &\nsleep 300\n"))
     until(lambda: made.status().state is State.RUNNING)
     return made
+
+
+def folders_of(handle: Handle) -> TaskFolders:
+    return TaskFolders(data_root() / handle.id)
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ def stranger(
 def test_a_stranger_with_our_variable_is_neither_waited_for_nor_killed(
     handle: Handle, stranger: subprocess.Popen[bytes]
 ) -> None:
-    task = TaskId.parse(handle.id)
+    task = folders_of(handle)
     assert stranger.pid not in agents(task)
     assert stranger.pid not in strays(task)
     handle.delete(fetch=False)
@@ -78,7 +83,7 @@ def test_a_stranger_of_another_user_whose_parent_is_gone(handle: Handle, machine
     )
     pid = int(started.stdout)
     try:
-        assert pid not in strays(TaskId.parse(handle.id))
+        assert pid not in strays(folders_of(handle))
         handle.delete(fetch=False)
         os.kill(pid, 0)
     finally:
@@ -86,12 +91,12 @@ def test_a_stranger_of_another_user_whose_parent_is_gone(handle: Handle, machine
 
 
 def test_what_lost_its_agent_and_its_supervisor_is_found(handle: Handle, machine: str) -> None:
-    task = TaskId.parse(handle.id)
+    task = folders_of(handle)
     until(lambda: len(marked(machine, MARK)) >= 4)  # agent, shell, and two that sleep
     (agent,) = agents(task)
     assert set(strays(task)) == set(marked(machine, MARK))
-    scaler = make_cloud().scaler(task)
-    lock = Path(scaler._folders.supervisor_lock)  # type: ignore[attr-defined]
+    scaler = make_cloud().scaler(TaskId.parse(handle.id))
+    lock = task.supervisor_lock
     os.kill(agent, signal.SIGSTOP)  # else it would end its script when its supervisor is gone
     os.kill(int(lock.read_text().split()[0]), signal.SIGKILL)
     os.kill(agent, signal.SIGKILL)
@@ -99,3 +104,32 @@ def test_what_lost_its_agent_and_its_supervisor_is_found(handle: Handle, machine
     kill_strays(task)
     until(lambda: marked(machine, MARK) == [])
     scaler.delete(Context())
+
+
+@pytest.mark.parametrize("apart", [("DATA", "CACHE"), ("DATA",)])
+def test_a_task_of_the_same_name_in_another_data_folder_lives_on(
+    own_folders: Path, tmp_path: Path, apart: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have the same id, which is made of the name alone."""
+
+    def in_own_folders(kind: str) -> None:
+        for each in apart:
+            monkeypatch.setenv(f"XDG_{each}_HOME", str(tmp_path / kind / each))
+
+    def make() -> Handle:
+        made = sojourn.create(Task("#!/bin/sh\nsleep 300\n", name="twin"))
+        until(lambda: made.status().state is State.RUNNING)
+        return made
+
+    in_own_folders("first")
+    first = make()
+    before = first.machines()
+    in_own_folders("second")
+    second = make()
+    assert first.id == second.id
+    second.delete(fetch=False)
+    in_own_folders("first")
+    assert first.machines() == before
+    assert first.status().ranks[0].attempt == 1
+    first.delete(fetch=False)
+    assert marked(before[0].id, MARK) == []
