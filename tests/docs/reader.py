@@ -174,7 +174,7 @@ class Reader:
 
 _NORMAL = [
     (r"\btpi-[a-z0-9-]+-[a-z0-9]{8}-[a-z0-9]{8}\b", "tpi-ID"),
-    (r"\b[a-z0-9]{16}-[0-9a-f]{8}\b", "MACHINE"),
+    (r"\b[a-z0-9]{16}-[0-9a-f]{16}\b", "MACHINE"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
     (r"created \w+ ago", "created AGE ago"),
 ]

@@ -18,7 +18,7 @@ __all__ = ["Known"]
 
 L = TypeVar("L")
 
-_MISSING_FOR = 2.0  # seconds
+_MISSING_FOR = 2.0  # seconds at least; longer where it took longer to look
 
 
 class Known(Generic[L]):
@@ -46,13 +46,15 @@ class Known(Generic[L]):
 
     def _looked_for(self, id: TaskId) -> L:
         """To look everywhere takes a while: what was just not found is not looked for again."""
-        since, error = self._missing.get(id, (0.0, None))
-        if error and time.monotonic() - since < _MISSING_FOR:
+        began = time.monotonic()
+        until, error = self._missing.get(id, (0.0, None))
+        if error and began < until:
             raise error
         try:
             return self._found(id)
         except NotFound as missing:
-            self._missing[id] = (time.monotonic(), missing)
+            now = time.monotonic()
+            self._missing[id] = (now + max(_MISSING_FOR, now - began), missing)
             raise
 
     def _planned(self, id: TaskId, task: Task) -> L:
