@@ -46,6 +46,12 @@ def _things(cluster: KubeCluster) -> dict[str, bool]:
     }
 
 
+def _same_as(cluster: KubeCluster, before: dict[str, bool]) -> None:
+    after = _things(cluster).keys()
+    assert after - before.keys() == set()
+    assert {name for name, going in before.items() if not going} - after == set()
+
+
 @pytest.fixture(autouse=True)
 def bare(kube_cluster: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A cluster without an operator, before and after."""
@@ -58,9 +64,7 @@ def bare(kube_cluster: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator
     yield
     monkeypatch.setenv("KUBECONFIG", str(kube_cluster.kubeconfig))
     mpi.uninstall(force=True)
-    after = _things(kube_cluster).keys()
-    assert after - before.keys() == set()
-    assert {name for name, going in before.items() if not going} - after == set()
+    _same_as(kube_cluster, before)
 
 
 def _job(name: str = "hello") -> dict[str, Any]:
@@ -251,9 +255,7 @@ def test_every_right_of_the_page_is_needed(
             if not re.search(rf"\b{verb} {resource}\b", str(error)):
                 needless.append((verb, resource, str(error)))
     assert needless == []
-    after = _things(kube_cluster).keys()
-    assert after - before.keys() == set()
-    assert {name for name, going in before.items() if not going} - after == set()
+    _same_as(kube_cluster, before)
 
 
 def test_somebody_without_rights(
