@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
 from sojourn.core.logpart import WHOLE, LogPart
-from sojourn.core.status import (
-    INCOMPLETE,
-    RankRecord,
-    State,
-    Status,
-    task_status,
-    uploading,
-)
+from sojourn.core.status import INCOMPLETE, State, Status, task_status, uploading
 from sojourn.engine.lifecycle import exists
 
 if TYPE_CHECKING:
@@ -25,6 +18,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Fleet
+    from sojourn.core.status import RankRecord
 
 __all__ = ["deleted", "follow", "is_complete", "logs", "overview", "status"]
 

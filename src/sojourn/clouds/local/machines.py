@@ -37,7 +37,6 @@ STORING_WITHIN = 3600.0  # seconds that an agent has to store its work before it
 class Settings:
     """What a supervisor knows of its task."""
 
-    id: str
     machines_folder: str
     store: str
     timeout: int

@@ -77,7 +77,6 @@ class LocalScaler:
         self._folders.scaler.mkdir(mode=0o700, exist_ok=True)
         if self._task is not None and not self._has_settings():
             settings = {
-                "id": str(self._id),
                 "machines_folder": str(self._machines_folder),
                 "store": str(self._folders.store),
                 "timeout": self._task.timeout,
