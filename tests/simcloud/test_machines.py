@@ -25,6 +25,7 @@ from tests.simcloud.machines.running import RunningMachine
 from tests.simcloud.machines.serving import Request, Response, forward
 from tests.simcloud.machines.serving import http as answering
 from tests.simcloud.machines.spec import End, Endpoint, MachineError, MachineSpec
+from tests.support.tls import server_context
 from tests.support.waiting import until
 
 _SERVICE = "10.200.0.1"
@@ -287,9 +288,7 @@ def test_extra_authorities_are_trusted(host: Host, tmp_path: Path) -> None:
          "-keyout", key, "-out", certificate],
         check=True, capture_output=True,
     )  # fmt: skip
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with _server(context) as port:
+    with _server(server_context(certificate, key)) as port:
         endpoints = (Endpoint(_SERVICE, 443, forward("127.0.0.1", port)),)
         hosts = {"example.com": _SERVICE}
         wary = host.boot(MachineSpec("i-1", endpoints=endpoints, hosts=hosts))

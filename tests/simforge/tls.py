@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.support.tls import server_context
+
 __all__ = ["Certificate", "make_certificate"]
 
 _DAY = datetime.timedelta(days=1)
@@ -26,9 +28,7 @@ class Certificate(NamedTuple):
 
     def secured(self) -> ssl.SSLContext:
         """For a server."""
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        made.load_cert_chain(self.file, self.key)
-        return made
+        return server_context(self.file, self.key)
 
 
 def make_certificate(folder: Path) -> Certificate:

@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from tests.support.tls import server_context
+
 LOGIN = "login.microsoftonline.com"
 MANAGEMENT = "management.azure.com"
 BLOBS = ".blob.core.windows.net"
@@ -60,8 +62,7 @@ class Authority:
         """What a server needs to be trusted as any of Azure's services."""
         path = Path(self._folder.name, "server.pem")
         path.write_bytes(self._leaf + self._leaf_key)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
+        context = server_context(path)
         path.unlink()
         return context
 

@@ -136,6 +136,8 @@ class Life:
             self.phase is Phase.ENDING and not within
         ):
             self._then = then
+            if self.machine and not within:
+                self.machine.cut_power()  # before anybody can tell it that it goes
             self._move(Phase.ENDING, why)
             self._lives.start(self._shut_down, within)
         elif self.phase is Phase.ENDING and then is Phase.GONE:

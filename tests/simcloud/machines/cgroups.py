@@ -41,11 +41,16 @@ def members(group: Path) -> Iterator[int]:
                 yield int(line)
 
 
-def remove(group: Path) -> None:
-    """Kill what is in it and remove it; killed processes take a moment to be gone."""
-    give_up = time.monotonic() + _GONE_WITHIN
+def kill(group: Path) -> None:
+    """All that is in it, in one moment; killed processes take a while to be gone."""
     with suppress(OSError):
         Path(group, "cgroup.kill").write_text("1")
+
+
+def remove(group: Path) -> None:
+    """Kill what is in it and remove it."""
+    give_up = time.monotonic() + _GONE_WITHIN
+    kill(group)
     while group.exists():
         try:
             for folder, _, _ in os.walk(group, topdown=False):

@@ -77,9 +77,14 @@ class RunningMachine:
         """Whether anything of it may still run."""
         return not self._gone.is_set()
 
+    def cut_power(self) -> None:
+        """Let none of its processes do anything more, and do not wait."""
+        cgroups.kill(self._launched.cgroup)
+        self._signal(signal.SIGKILL)
+
     def kill(self) -> None:
         """Take it away without notice; it has gone when this returns."""
-        self._signal(signal.SIGKILL)
+        self.cut_power()
         if not self.wait(_GONE_WITHIN):
             raise MachineError(f"machine {self.id} was killed and did not go")
 
@@ -155,7 +160,7 @@ class RunningMachine:
     def abandon(self) -> None:
         """Kill it and tell nobody; `settle` waits for it."""
         self._on_end = None
-        self._signal(signal.SIGKILL)
+        self.cut_power()
 
     def settle(self) -> None:
         """Wait until it has gone, and for the threads of this process that served it."""

@@ -25,6 +25,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+from tests.support.tls import server_context
+
 __all__ = ["Answer", "Asked", "Authority", "Proxy", "Server"]
 
 
@@ -155,8 +157,7 @@ class Server:
         certificate, key = authority.issue("server", *(names or ("127.0.0.1",)))
         (folder / "server.pem").write_bytes(certificate + key)
         (folder / "ca.pem").write_bytes(authority.pem)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / "server.pem")
+        context = server_context(folder / "server.pem")
         context.load_verify_locations(folder / "ca.pem")
         context.verify_mode = ssl.CERT_OPTIONAL
         self._server = _Threads(("127.0.0.1", 0), _Handler)
