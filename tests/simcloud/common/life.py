@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.running import RunningMachine
 from tests.simcloud.machines.spec import End, MachineError, MachineSpec
 from tests.simcloud.machines.wires import Cable, Packet, Switch
+from tests.support.waiting import patience
 
 
 class Phase(enum.Enum):
@@ -225,7 +227,7 @@ class Life:
             return  # what boots looks at the phase when it has
         if within:
             machine.power_button()
-        if not machine.wait(within):
+        if not _gone_within(machine, within):
             machine.kill()
 
     @property
@@ -240,3 +242,12 @@ class Life:
         self.phase = phase
         self._owner.moved(phase, why)
         self._changed.notify_all()
+
+
+def _gone_within(machine: RunningMachine, seconds: float) -> bool:
+    """A busy computer's machines need longer to store their work, and the load may come later."""
+    start = time.monotonic()
+    while not machine.wait(min(seconds, 1.0)):
+        if time.monotonic() >= start + patience(seconds):
+            return False
+    return True

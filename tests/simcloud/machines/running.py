@@ -22,6 +22,7 @@ from pathlib import Path
 from tests.simcloud.machines import cgroups, kernel
 from tests.simcloud.machines.plan import CONSOLE, DENIED, POWER_BUTTON, WRITTEN, hear
 from tests.simcloud.machines.spec import End, MachineError, MachineSpec, Process, Serve
+from tests.support.waiting import patience
 
 # The status of the first process, whose signal is how the kernel tells what a machine asked for
 _ENDS = {
@@ -85,7 +86,7 @@ class RunningMachine:
     def kill(self) -> None:
         """Take it away without notice; it has gone when this returns."""
         self.cut_power()
-        if not self.wait(_GONE_WITHIN):
+        if not self.wait(patience(_GONE_WITHIN)):
             raise MachineError(f"machine {self.id} was killed and did not go")
 
     def power_button(self) -> None:
@@ -169,7 +170,7 @@ class RunningMachine:
             threads = [self._keeper, *self._clients.values()]
         for thread in threads:
             if thread is not threading.current_thread():
-                thread.join(_GONE_WITHIN)
+                thread.join(patience(_GONE_WITHIN))
 
     def _signal(self, number: int) -> None:
         with self._lock:
