@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import sojourn
+from sojourn.core.errors import Transient
 from tests.contract.clouds.kit import Kit
 from tests.support.waiting import until
 
@@ -56,3 +57,11 @@ class Lab:
 
 def log_of(handle: sojourn.Handle, **which: int) -> list[str]:
     return [line.text for line in handle.logs(**which)]  # type: ignore[arg-type]
+
+
+def answers(handle: sojourn.Handle, rank: int = 0) -> bool:
+    """Whether commands run beside the script of a rank: it may print before others can get in."""
+    try:
+        return handle.exec(["true"], rank).returncode == 0
+    except Transient:
+        return False

@@ -10,7 +10,7 @@ from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.storage.gangs import Rounds
 from sojourn.storage.store import Store
-from tests.contract.clouds.lab import Lab, log_of
+from tests.contract.clouds.lab import Lab, answers, log_of
 from tests.support.waiting import until
 
 # Counts steps, each of which is marked, and stays at the last one in its first round.
@@ -157,7 +157,7 @@ def test_one_that_fails_ends_the_others_and_its_code_counts(lab: Lab) -> None:
     exit 7
     """
     handle = gang(lab, script)
-    until(lambda: said(handle, "up") == ["up"] * 3)
+    until(lambda: said(handle, "up") == ["up"] * 3 and answers(handle, 1))
     assert handle.exec("touch fail", rank=1).returncode == 0
     status = handle.wait()
     assert (status.status, status.exit_code) == (State.FAILED, 7)

@@ -13,7 +13,7 @@ from sojourn import Handle, Machine, State
 from sojourn.core.context import Context
 from sojourn.core.errors import Cancelled, Conflict, InvalidInput, TaskFailed
 from sojourn.core.events import StepStarted
-from tests.contract.clouds.lab import WAITING, Lab, log_of
+from tests.contract.clouds.lab import WAITING, Lab, answers, log_of
 from tests.support.waiting import until
 
 _STARTUP = "#!/bin/sh\nmkdir -p output; echo $SOJOURN_ATTEMPT >>output/starts; echo started\n"
@@ -41,7 +41,7 @@ def test_after_a_loss_the_script_runs_again_in_the_same_workdir(lab: Lab, tmp_pa
     machine.exec("echo mine >output/mine")
     lab.until_stored(machine, "mine", tmp_path / "home")
     lab.kit.lose_agent(machine, 0)
-    until(lambda: log_of(machine).count("started") == 2)
+    until(lambda: log_of(machine).count("started") == 2 and answers(machine))
     assert machine.exec("cat output/starts output/mine").stdout == b"1\n2\nmine\n"
     machine.delete(fetch=False)
 

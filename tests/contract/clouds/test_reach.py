@@ -18,7 +18,7 @@ import sojourn
 from sojourn import Handle, State, clouds
 from sojourn.core.errors import InvalidInput, NotFound, Transient
 from sojourn.core.interfaces import RemoteProcess, Terminal
-from tests.contract.clouds.lab import WAITING, Lab, log_of
+from tests.contract.clouds.lab import WAITING, Lab, answers, log_of
 from tests.support.waiting import patience, until
 
 _CLI = (sys.executable, "-m", "sojourn.cli")
@@ -33,9 +33,9 @@ def reachable(lab: Lab) -> Lab:
 
 @pytest.fixture
 def handle(reachable: Lab) -> Iterator[Handle]:
-    """A task whose script has begun."""
+    """A task whose script has begun, on a machine that can be reached."""
     made = reachable.create(WAITING, environment={"MINE": "a 'b'\n$c"})
-    until(lambda: log_of(made) == ["up"])
+    until(lambda: log_of(made) == ["up"] and answers(made))
     yield made
     made.delete(fetch=False)
 
@@ -211,15 +211,8 @@ def test_stopping_the_task_ends_a_command(handle: Handle, reachable: Lab) -> Non
     with pytest.raises(NotFound, match=f"Task {handle.id} is stopped"):
         handle.exec(["true"])
     handle.start()
-    until(lambda: handle.status().state is State.RUNNING and _answers(handle))
+    until(lambda: handle.status().state is State.RUNNING and answers(handle))
     assert handle.exec("echo $SOJOURN_ATTEMPT").stdout == b"2\n"
-
-
-def _answers(handle: Handle) -> bool:
-    try:
-        return handle.exec(["true"]).returncode == 0
-    except Transient:
-        return False
 
 
 def test_a_lost_machine_ends_a_command(handle: Handle, reachable: Lab) -> None:
@@ -231,7 +224,7 @@ def test_a_lost_machine_ends_a_command(handle: Handle, reachable: Lab) -> None:
 
 def test_ranks(reachable: Lab) -> None:
     handle = reachable.create("echo up; sleep 300", parallelism=2)
-    until(lambda: log_of(handle) == ["up", "up"])
+    until(lambda: log_of(handle) == ["up", "up"] and answers(handle) and answers(handle, 1))
     for rank in (0, 1):
         assert handle.exec("echo $SOJOURN_RANK", rank=rank).stdout == f"{rank}\n".encode()
     for rank, limit in ((2, "at most 1"), (-1, "at least 0")):
@@ -257,15 +250,8 @@ def test_a_rank_that_has_ended_beside_one_that_runs(reachable: Lab) -> None:
     until(lambda: handle.status().ranks[0].state is State.SUCCEEDED)
     with pytest.raises(NotFound, match=f"Rank 0 of {handle.id} has ended: succeeded"):
         handle.exec(["true"])
-    until(lambda: _answers_at(handle, 1))
+    until(lambda: answers(handle, 1))
     handle.delete(fetch=False)
-
-
-def _answers_at(handle: Handle, rank: int) -> bool:
-    try:
-        return handle.exec(["true"], rank).returncode == 0
-    except Transient:
-        return False
 
 
 @pytest.mark.parametrize("command", [[], ()])
@@ -297,6 +283,7 @@ def test_a_port(reachable: Lab) -> None:
     if log_of(handle)[-1] == "none":
         handle.delete(fetch=False)
         pytest.skip("the machine has no python3")
+    until(lambda: answers(handle))
     port = int(handle.exec("cat ready").stdout)
     for size in (3, 10 << 20):
         data = os.urandom(size)
@@ -335,7 +322,7 @@ _Verb = Callable[[Handle], object]
 @pytest.mark.parametrize("verb", [Handle.delete, lambda handle: handle.delete(force=True)])
 def test_deleting_the_task_ends_a_command(reachable: Lab, verb: _Verb) -> None:
     handle = reachable.create(WAITING)
-    until(lambda: log_of(handle) == ["up"])
+    until(lambda: log_of(handle) == ["up"] and answers(handle))
     with closing(handle.popen("echo up; exec sleep 300")) as process:
         Output(process).until("up")
         verb(handle)
