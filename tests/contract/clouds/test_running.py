@@ -12,7 +12,7 @@ import sojourn
 from sojourn import State
 from sojourn.core.errors import InvalidInput
 from tests.contract.clouds.lab import Lab, log_of
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 EPOCHS = """#!/bin/bash
 mkdir -p output
@@ -75,9 +75,10 @@ def test_a_script_that_is_killed(lab: Lab) -> None:
 
 
 def test_a_timeout(lab: Lab) -> None:
-    result = lab.run("mkdir output; echo kept > output/file; sleep 300", timeout=2)
+    seconds = round(patience(5))  # they begin with the agent, before the script does
+    result = lab.run("mkdir output; echo kept > output/file; sleep 300", timeout=seconds)
     assert result.status is State.TIMED_OUT
-    assert "timeout of 2 seconds" in result.reason
+    assert f"timeout of {seconds} seconds" in result.reason
     assert lab.output() == {"file": "kept\n"}
 
 
@@ -281,9 +282,13 @@ def test_logs_of_several_ranks_can_be_told_apart(lab: Lab) -> None:
     handle.delete()
 
 
-def test_the_end_of_a_log(lab: Lab) -> None:
+def test_the_end_of_a_log(lab: Lab, tmp_path: Path) -> None:
     before = datetime.now(timezone.utc) - timedelta(hours=1)
-    handle = lab.create("seq 1000; sleep 1.5; echo late")
+    script = "seq 1000; until test -f /dev/shm/$GO; do sleep 0.05; done; echo late"
+    go = f"sojourn-{tmp_path.name}-{id(lab)}"
+    handle = lab.create(script, environment={"GO": go})
+    until(lambda: log_of(handle)[-1:] == ["1000"])  # so it has another time than what comes late
+    lab.kit.appear(go)
     handle.wait()
     assert [line.text for line in handle.logs(follow=True, tail=2)] == ["1000", "late"]
     assert log_of(handle, tail=3) == ["999", "1000", "late"]
