@@ -15,9 +15,10 @@ from sojourn.core.context import Context
 from sojourn.core.errors import Cancelled, Conflict, NotFound, Transient
 from sojourn.core.events import Note, StatusChanged, StepStarted, Warned
 from sojourn.core.ids import TaskId
+from sojourn.engine import observe
 from tests.contract.clouds.faults import Faults, failing
 from tests.contract.clouds.lab import WAITING, Lab, log_of
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 
 class _Blind(Faults):
@@ -49,7 +50,7 @@ class _Abreast(Faults):
     def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
         if method.__name__ == "create" and self._left > 0:
             self._left -= 1
-            self._barrier.wait(30)
+            self._barrier.wait(patience(30))
         return super().call(method, *args, **more)
 
 
@@ -209,7 +210,11 @@ def test_following_goes_on_after_an_outage(lab: Lab) -> None:
     handle.delete()
 
 
-def test_whoever_follows_a_task_learns_that_another_command_deleted_it(lab: Lab) -> None:
+def test_whoever_follows_a_task_learns_that_another_command_deleted_it(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Until it is gone it is stopped, and on a busy computer for longer than a follower waits.
+    monkeypatch.setattr(observe, "_STOPPED_FOR", 3600.0)
     handle = lab.create(WAITING)
     lines = sojourn.get(handle.id).logs(follow=True)
     assert next(lines).text == "up"
