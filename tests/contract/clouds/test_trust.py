@@ -38,9 +38,10 @@ for item in store.list(""):
 for top in ("attempts", "reports", "logs", "ranks", "machines", "ranks/0000/data"):
     for name in ("junk", "0000/junk", "0000/000001/deep/er", "9999/000001", "x/000001", "0000"):
         attempt(f"{top}/{name}", b"junk")
-attempt("attempts/0000/000001", b"junk")
 print("tried", flush=True)
-time.sleep(300)
+for _ in range(3000):  # again and again: the agent writes its lease anew
+    attempt("attempts/0000/000001", b"junk")
+    time.sleep(0.1)
 """
 
 
