@@ -17,7 +17,8 @@ __all__ = ["SimForgejo"]
 _REPO = "/api/v1/repos/acme/widgets"
 _ORG = "/api/v1/orgs/acme"
 _VERSION = "13.2.0"
-_ACTIVE_FOR = 1.0  # seconds, here, after a word of a job
+_ACTIVE_FOR = 10.0  # seconds after a word of a job
+_ACTIVE_AFTER = 1.0  # here, of one that has ended: nobody wants to wait for that
 _OFFLINE_AFTER = 8.0  # its program is not always there
 _RESULTS = {"success": "success", "failure": "failure", "cancelled": "cancelled"}
 _MOST = 50
@@ -84,8 +85,10 @@ class SimForgejo(SimGitea):
         return 200, rows[start : start + size]
 
     def _row(self, runner: Runner) -> dict[str, Any]:
-        told = time.monotonic() - self.active.get(runner.id, float("-inf")) < _ACTIVE_FOR
-        status = ("active" if told else "idle") if runner.online else "offline"
+        works = any(t.runner == runner.id and not t.ended for t in self.tasks.values())
+        told = time.monotonic() - self.active.get(runner.id, float("-inf"))
+        active = told < (_ACTIVE_FOR if works else _ACTIVE_AFTER)
+        status = ("active" if active else "idle") if runner.online else "offline"
         return {
             "id": runner.id,
             "uuid": self.runner_uuid(runner),

@@ -11,10 +11,18 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from tests.support.waiting import patience
+
 __all__ = ["Job", "Runner", "Work"]
 
 OFFLINE_AFTER = 2.0  # seconds without a word of a runner
 LOST_AFTER = 3.0  # seconds without a word of a job until it has failed
+_MOST = 5  # times longer: whoever deletes a runner waits 20 seconds until its loss is noticed
+
+
+def _silent(since: float, seconds: float) -> bool:
+    """Whether there was no word for so long; on a busy computer a program may only be slow."""
+    return time.monotonic() - since > min(patience(seconds), _MOST * seconds)
 
 
 @dataclass
@@ -51,7 +59,7 @@ class Runner:
 
     @property
     def online(self) -> bool:
-        return time.monotonic() - self.seen < self.offline_after
+        return not _silent(self.seen, self.offline_after)
 
 
 class Work:
@@ -100,8 +108,7 @@ class Work:
 
     def _lose(self) -> None:
         for job in self.jobs.values():
-            silent = time.monotonic() - job.renewed > self.lost_after
-            if job.status == "in_progress" and silent:
+            if job.status == "in_progress" and _silent(job.renewed, self.lost_after):
                 job.status, job.conclusion, job.lost = "completed", "failure", True
                 if job.cancelling:
                     job.conclusion = "cancelled"

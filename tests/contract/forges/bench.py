@@ -8,6 +8,7 @@ import pytest
 
 from sojourn import forges, runners
 from sojourn.core.events import Event, Note, Warned
+from sojourn.forges.forge import Registered
 from tests.contract.clouds.kit import Kit
 from tests.simforge.server import SimForge
 from tests.simforge.work import Job
@@ -48,6 +49,12 @@ class Bench:
     def job(self, script: str = "echo done", *labels: str) -> Job:
         return self.forge.work.queue(script, *labels)
 
+    def working(self, runner: runners.Launched, job: Job) -> None:
+        """Wait until it carries a job out, and its forge says so, if it ever does: some are told
+        later than that the job was fetched."""
+        until(lambda: job.status == "in_progress")
+        until(lambda: _is_busy(runner.registered(self.forge.token)))
+
     def finished(self, job: Job, seconds: float = 30) -> Job:
         until(lambda: self.forge.work.settled(job).status == "completed", seconds)
         return job
@@ -60,3 +67,7 @@ class Bench:
             if runner.exists():
                 runner.remove(token=self.forge.token, force=True)
         assert self.forge.work.runners == {}
+
+
+def _is_busy(found: Registered | None) -> bool:
+    return found is not None and found.busy is not False

@@ -135,10 +135,10 @@ def test_one_that_fits_is_used_again(bench: Bench) -> None:
 
 def test_one_that_is_busy_is_not_idle(bench: Bench, tmp_path: Path) -> None:
     bench.needs("reuse_idle")
-    bench.launch()
+    first = bench.launch()
     enough = tmp_path / "enough"
     job = bench.job(f"until test -e {enough}; do sleep 0.1; done")
-    until(lambda: job.status == "in_progress")
+    bench.working(first, job)
     assert runners.launch(**bench.options(reuse=True)) is None
     second = bench.launch(reuse_idle=True)
     assert second.exists()
@@ -156,7 +156,7 @@ def test_a_name_is_taken_once(bench: Bench) -> None:
 def test_one_with_a_job_is_not_deleted(bench: Bench) -> None:
     runner = bench.launch()
     job = bench.job("sleep 60")
-    until(lambda: job.status == "in_progress")
+    bench.working(runner, job)
     with pytest.raises(Conflict, match="is running a job"):
         runner.remove(token=bench.forge.token)
     assert runner.exists()
