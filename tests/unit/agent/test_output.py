@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from sojourn.core.context import Context
 from sojourn.core.report import Outcome
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 from tests.unit.agent.world import World
 
 _MEMORY = 80 * 1024  # kB
+_EVERY = 10  # seconds between segments while nobody follows
+
+
+def _most_segments(seconds: float) -> float:
+    """Of a script that took so long, on a busy computer longer: one with its first line, one at
+    its end, and those between."""
+    return seconds // _EVERY + 2
 
 
 def test_partial_lines_and_no_end(world: World) -> None:
@@ -65,24 +73,28 @@ def test_memory_while_files_are_stored_and_restored(world: World, write: str) ->
 
 
 def test_lines_come_at_once_while_somebody_follows(world: World) -> None:
-    world.task("for i in 1 2 3; do date +%s.%N; sleep 0.7; done")
+    # Each line waits until the one before it was read, so that none comes together with another.
+    seen = world.folder / "seen"
+    world.task(f"for i in 1 2 3; do date +%s.%N; until [ -e {seen}$i ]; do sleep 0.1; done; done")
     world.data.watch(Context())
     agent = world.agent()
     delays = []
     for count in (1, 2, 3):
         until(lambda count=count: len(world.lines()) >= count)  # type: ignore[misc]
         delays.append(time.time() - float(world.lines()[count - 1].text))
-    assert sorted(delays)[1] < 1.5
+        Path(f"{seen}{count}").touch()
+    assert sorted(delays)[1] < patience(1.5)
     assert agent.wait() == 0
     (report,) = world.reports()
     assert report.segments >= 3
 
 
 def test_lines_come_together_while_nobody_follows(world: World) -> None:
+    start = time.monotonic()
     world.task("for i in $(seq 30); do echo $i; sleep 0.1; done")
     assert world.agent().wait() == 0
     (report,) = world.reports()
-    assert 1 <= report.segments <= 2
+    assert 1 <= report.segments <= _most_segments(time.monotonic() - start)
     assert len(world.lines()) == 30
 
 
@@ -100,6 +112,7 @@ def test_a_follower_who_comes_later(world: World) -> None:
 
 @pytest.mark.slow
 def test_a_night_without_followers_costs_few_puts_and_stays_fresh(world: World) -> None:
+    start = time.monotonic()
     world.task("for i in $(seq 60); do date +%s; sleep 0.5; done")
     agent = world.agent()
     oldest = 0.0
@@ -110,5 +123,5 @@ def test_a_night_without_followers_costs_few_puts_and_stays_fresh(world: World) 
             oldest = max(oldest, time.time() - float(read[-1].text))
     assert agent.wait() == 0
     (report,) = world.reports()
-    assert report.segments <= 30 / 10 + 2
-    assert oldest < 10 + 3
+    assert report.segments <= _most_segments(time.monotonic() - start)
+    assert oldest < _EVERY + patience(3)
