@@ -46,6 +46,7 @@ class Call:
     headers: Message
     body: Any
     base: str
+    port: int = 0  # of whoever asked
     parts: tuple[str, ...] = ()
     sent: dict[str, str] = field(default_factory=dict)  # headers of the answer
 
@@ -162,7 +163,8 @@ class _Handler(BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
         scheme = self.forge.url.partition(":")[0]
         base = f"{scheme}://{self.headers['Host']}"
-        call = Call(self.command, parts.path, query, self.headers, self._body(data), base)
+        body, port = self._body(data), self.client_address[1]
+        call = Call(self.command, parts.path, query, self.headers, body, base, port)
         self.forge.calls.append(f"{call.method} {call.path}")
         try:
             self.forge.before(call)
