@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support.waiting import until
 from tests.terraform.project import Project
 
 # Of the page on the task.
@@ -97,6 +98,8 @@ def test_whole_life(project: Project, hcl: str) -> None:
     assert project.task()["id"].startswith("tpi-")
 
     project.until_state("succeeded")
+    # The report says so a moment before the machine has ended.
+    until(lambda: "machine-ended" in str(project.refreshed()["events"]), 60)
     task = project.task()
     assert task["status"] == {"running": 0, "succeeded": 1, "failed": 0}
     assert [line.partition(" ")[2] for line in task["logs"][0].splitlines()][-4:] == [
