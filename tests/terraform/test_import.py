@@ -423,6 +423,7 @@ def test_a_state_of_the_old_provider_is_taken_over(project: Project) -> None:
     project.write(_OF_OLD)
     project.init()
     project.until_state("succeeded")
+    until(lambda: project.refreshed()["addresses"] == [], 60)  # a moment after the report
     task = project.task()
     assert (task["id"], task["addresses"], task["ssh_private_key"]) == (own, [], "")
     assert "forgotten" not in task

@@ -40,7 +40,7 @@ _SLOW_TO_END = r"""
     #!/bin/bash
     mkdir -p results
     trap 'sleep 1.5; echo flushed > results/last.txt; exit 0' TERM
-    echo ready > results/first.txt
+    echo ready | tee results/first.txt
     while true; do sleep 0.05; done
 """
 
@@ -56,8 +56,7 @@ def _slow_to_end(project: Project) -> None:
     project.write(task(_SLOW_TO_END, STORAGE))
     project.init()
     project.apply()
-    until(lambda: project.stored("store/attempts/0000/*"))
-    time.sleep(0.5)  # for its first lines
+    until(lambda: project.stored("store/logs/0000/*/*"))  # its first line; before that, no trap
 
 
 def _at_flush(project: Project, terraform: subprocess.Popen[str]) -> int:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.support.waiting import until
+from tests.terraform.hcl import quoted
 from tests.terraform.project import Project
 
 _ADDRESS = "iterative_machine.machine"
@@ -62,8 +63,13 @@ def test_one_that_is_gone_is_made_again(project: Project) -> None:
 
 
 def test_one_that_ended_is_replaced_and_leaves_nothing(project: Project) -> None:
-    own = _applied(project, "idle_timeout = 1")
+    # It is not idle before an apply has seen that it runs.
+    idle = project.folder.parent / "idle"
+    script = quoted(f"#!/bin/sh\nuntil [ -e {idle} ]; do :; done\n")
+    own = _applied(project, f"idle_timeout = 1\nstartup_script = {script}")
+    idle.touch()
     until(lambda: project.stored("store/reports/*/*"), 60)
+    idle.unlink()
     assert "must be replaced" in project.plan(code=2).said
     project.apply()
     assert project.tasks() == [project.task(_ADDRESS)["id"]] != [own]
