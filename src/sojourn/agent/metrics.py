@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import random
 import socket
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,10 +16,16 @@ __all__ = ["free_port", "metric", "values"]
 _HOST = "127.0.0.1"  # which the agent and the script have in common, whatever they run in
 _WITHIN = 2.0  # seconds for an answer from this machine
 _LARGEST = 4 << 20  # bytes
+_PORTS = range(20_000, 32_768)  # below those that connections get, which may take any meanwhile
+_TRIES = 20
 
 
 def free_port() -> int:
-    """For the program to listen at."""
+    """For the program to listen at, a while from now."""
+    for port in random.sample(_PORTS, _TRIES):
+        with socket.socket() as found, suppress(OSError):
+            found.bind((_HOST, port))
+            return port
     with socket.socket() as found:
         found.bind((_HOST, 0))
         return int(found.getsockname()[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sojourn.agent.metrics import free_port, metric, values
 
 _TEXT = """\
@@ -17,6 +19,11 @@ jobs 4
 def test_all_values_of_one_metric_are_read() -> None:
     assert list(values(_TEXT, "jobs")) == [1, 2, 4]
     assert list(values(_TEXT, "builds")) == []
+
+
+def test_no_connection_takes_the_port_before_the_program_listens() -> None:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    assert not first <= free_port() <= last
 
 
 def test_a_program_that_does_not_answer_has_none() -> None:
