@@ -12,6 +12,7 @@ import pytest
 
 from tests.simcloud.machines import traces
 from tests.simcloud.machines.host import Host
+from tests.simcloud.machines.traces import threads_since
 
 if TYPE_CHECKING:  # all take a while to load, and not all tests need them
     from tests.contract.clouds.aws_kit import AwsKit
@@ -45,7 +46,7 @@ def aws() -> Iterator[SimAWS]:
     before = threading.enumerate()
     with SimAWS() as aws:
         yield aws
-    assert threading.enumerate() == before
+    assert not threads_since(before)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def gcp() -> Iterator[SimGCP]:
     before = threading.enumerate()
     with SimGCP() as gcp:
         yield gcp
-    assert threading.enumerate() == before
+    assert not threads_since(before)
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def az() -> Iterator[SimAzure]:
     before = threading.enumerate()
     with SimAzure() as az:
         yield az
-    assert threading.enumerate() == before
+    assert not threads_since(before)
 
 
 @pytest.fixture

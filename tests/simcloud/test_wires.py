@@ -12,6 +12,7 @@ import pytest
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.running import RunningMachine
 from tests.simcloud.machines.spec import MachineSpec
+from tests.simcloud.machines.traces import threads_since
 from tests.simcloud.machines.wires import Cable, Packet, Switch
 from tests.support.waiting import until
 
@@ -61,7 +62,7 @@ def switch(host: Host, asked: list[Packet]) -> Iterator[Switch]:
     with Switch(admits) as made:
         yield made
         host.close()
-    assert threading.enumerate() == before
+    assert not threads_since(before)
 
 
 def _boot(host: Host, switch: Switch, network: str, address: str, listen: bool) -> RunningMachine:

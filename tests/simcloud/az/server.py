@@ -114,7 +114,8 @@ class Server(TCPServer):
         self.answer = answer
         self.knows = knows
         self.context = authority.context()
-        self._clients: dict[Any, tuple[threading.Thread, socket.socket]] = {}
+        self._clients: dict[int, socket.socket] = {}
+        self._serving: list[threading.Thread] = []  # all that may still run
         self._guard = threading.Lock()
         super().__init__(("127.0.0.1", 0), _Handler)
         self._loop = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
@@ -131,23 +132,24 @@ class Server(TCPServer):
         self._loop.join()
         with self._guard:
             clients = list(self._clients.values())
-        for _, client in clients:
+        for client in clients:
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
-        for thread, _ in clients:
+        for thread in self._serving:
             thread.join()
         self.server_close()
 
     def replace(self, plain: socket.socket, secured: ssl.SSLSocket) -> None:
         """A secured client has another socket, and the plain one is detached."""
         with self._guard:
-            thread, _ = self._clients[id(plain)]
-            self._clients[id(plain)] = (thread, secured)
+            self._clients[id(plain)] = secured
 
     def process_request(self, request: Any, client_address: Any) -> None:
         thread = threading.Thread(target=self._serve, args=(request, client_address), daemon=True)
         with self._guard:
-            self._clients[id(request)] = (thread, request)
+            self._clients[id(request)] = request
+        self._serving = [each for each in self._serving if each.is_alive()]
+        self._serving.append(thread)
         thread.start()
 
     def _serve(self, request: Any, client_address: Any) -> None:

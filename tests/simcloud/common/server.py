@@ -62,7 +62,8 @@ class Server(ThreadedWSGIServer):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.answer = answer
-        self._clients: dict[socket.socket, threading.Thread] = {}
+        self._clients: set[socket.socket] = set()
+        self._serving: list[threading.Thread] = []  # all that may still run
         self._guard = threading.Lock()
         super().__init__("127.0.0.1", 0, None, handler=handler, ssl_context=tls)  # type: ignore[arg-type]
         self._loop = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
@@ -74,11 +75,11 @@ class Server(ThreadedWSGIServer):
         self.shutdown()
         self._loop.join()
         with self._guard:
-            clients = dict(self._clients)
+            clients = list(self._clients)
         for client in clients:
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
-        for thread in clients.values():
+        for thread in self._serving:
             thread.join()
         self.server_close()
 
@@ -87,13 +88,15 @@ class Server(ThreadedWSGIServer):
             target=self.process_request_thread, args=(request, client_address), daemon=True
         )
         with self._guard:
-            self._clients[request] = thread
+            self._clients.add(request)
+        self._serving = [each for each in self._serving if each.is_alive()]
+        self._serving.append(thread)
         thread.start()
 
     def shutdown_request(self, request: Any) -> None:
         super().shutdown_request(request)
         with self._guard:
-            self._clients.pop(request, None)
+            self._clients.discard(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no error."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +33,11 @@ def found(parent: Path | None = None) -> list[str]:
             *(f"descriptor {target}" for target in _descriptors()),
         ]
     )
+
+
+def threads_since(before: Sequence[threading.Thread]) -> list[threading.Thread]:
+    """Those that came since then. Of the others, which former tests left, some may have gone."""
+    return [each for each in threading.enumerate() if each not in before]
 
 
 def _links() -> list[str]:
