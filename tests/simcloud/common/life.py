@@ -64,7 +64,7 @@ class Lives:
         self.changed = changed
         self.clock = clock
         self.firewall: Firewall = lambda *_: False
-        self._workers: set[threading.Thread] = set()
+        self._workers: list[threading.Thread] = []  # all that may still run
         self._owners: list[Owner] = []
         self._switch: Switch | None = None
 
@@ -94,18 +94,18 @@ class Lives:
                 work(*arguments)
             finally:
                 with self.changed:
-                    self._workers.discard(threading.current_thread())
                     self.changed.notify_all()
 
         worker = threading.Thread(target=run, name=work.__name__, daemon=True)
-        self._workers.add(worker)
+        self._workers = [each for each in self._workers if each.is_alive()]
+        self._workers.append(worker)
         worker.start()
 
     def settle(self) -> None:
         """Wait for the threads of this process; the host has been closed, or was never there."""
         while True:
             with self.changed:
-                workers = list(self._workers)
+                workers, self._workers = self._workers, []
             if not workers:
                 break
             for worker in workers:
@@ -181,7 +181,8 @@ class Life:
                 self._move(Phase.RUNNING)
             elif machine is None:
                 self._ended()
-        if machine and self._ending:
+            unwanted = self._ending  # who ends it from now on, finds the machine
+        if machine and unwanted:
             machine.kill()
 
     def _make(self) -> RunningMachine | None:
@@ -215,7 +216,8 @@ class Life:
                 if self.phase is Phase.PENDING:
                     self._move(Phase.RUNNING)
                 self._changed.notify_all()
-            if self._ending:
+                unwanted = self._ending
+            if unwanted:
                 again.kill()
 
     def _shut_down(self, within: float) -> None:
