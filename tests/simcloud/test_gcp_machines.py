@@ -185,8 +185,9 @@ def test_what_the_metadata_server_says(gcp: SimGCP, googler: User) -> None:
     token = json.loads(ask("instance/service-accounts/default/token")[0])
     assert token["token_type"] == "Bearer"
     assert 0 < token["expires_in"] <= 3600
-    until(lambda: "startup-script: started" in machine.console())
+    until(lambda: "startup-script exit status" in machine.console())
     port = googler.get(f"zones/{ZONE}/instances/{instance.name}/serialPort")
+    assert "startup-script: started" in port["contents"]
     assert "startup-script exit status 0" in port["contents"]
 
 
@@ -228,7 +229,7 @@ def test_a_preempted_machine_is_told_and_has_some_time(gcp: SimGCP, googler: Use
 def test_a_machine_that_takes_too_long_is_killed(gcp: SimGCP, googler: User) -> None:
     script = "#!/bin/sh\ntrap '' TERM\necho here\nwhile :; do sleep 1; done\n"
     service = (
-        "systemd-run --unit stubborn --property TimeoutStopSec=60 "
+        "systemd-run --unit stubborn --property TimeoutStopSec=600 "
         "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
     )
     googler.make_template(f"#!/bin/sh\n{service}\n{script}", spot=True)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from email.utils import format_datetime
+from time import monotonic
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -57,7 +58,7 @@ class Metadata:
         return _error(404, "Not found")
 
     def _too_many(self) -> bool:
-        most, now = self._parts.timing.metadata_rate, time.monotonic()
+        most, now = self._parts.timing.metadata_rate, monotonic()
         self._recent = [*(each for each in self._recent if each > now - 1), now]
         return bool(most) and len(self._recent) > most
 

@@ -255,10 +255,16 @@ def _pid_namespace(pid: int) -> int:
 
 
 def _process(pid: int) -> Process:
+    session = _session(pid)  # first: of one that goes meanwhile, nothing else is known then
+    argv = tuple(_strings(pid, "cmdline"))
     environ = (pair.partition("=") for pair in _strings(pid, "environ"))
-    return Process(
-        pid, tuple(_strings(pid, "cmdline")), {name: value for name, _, value in environ}
-    )
+    return Process(pid, argv, {name: value for name, _, value in environ}, session)
+
+
+def _session(pid: int) -> int:
+    with suppress(ProcessLookupError):
+        return os.getsid(pid)
+    return 0
 
 
 def _strings(pid: int, name: str) -> list[str]:

@@ -75,3 +75,4 @@ class Process(NamedTuple):
     pid: int
     argv: tuple[str, ...]
     environ: Mapping[str, str]
+    session: int  # 0: it has gone, and the rest is empty

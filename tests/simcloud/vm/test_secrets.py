@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -104,21 +103,14 @@ def waiting_machine(side: Side) -> RunningMachine:
 def processes(machine: RunningMachine) -> Iterator[tuple[Any, ...]]:
     """Arguments of all, and environments of all that are not in the session of the script."""
     found = machine.processes()
-    secret = {_session(each.pid) for each in found if "GIVEN" in each.environ}
-    [agent] = {_session(each.pid) for each in found if _AGENT in each.argv}
+    secret = {each.session for each in found if "GIVEN" in each.environ}
+    [agent] = {each.session for each in found if _AGENT in each.argv}
     assert len(secret) == 1
     assert agent not in secret
     for process in found:
         yield process.argv
-        if _session(process.pid) not in secret:
+        if process.session not in secret:
             yield (process.environ,)
-
-
-def _session(pid: int) -> int:
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return 0
 
 
 def files(machine: RunningMachine) -> Iterator[bytes]:
