@@ -43,11 +43,11 @@ def test_roles_and_profiles_in_use_stay(aws: SimAWS, user: User) -> None:
 
 
 def test_ec2_learns_of_a_new_profile_after_a_while(aws: SimAWS, user: User) -> None:
-    aws.timing.profile_ready = 10
+    aws.timing.profile_ready = 3600
     user.make_profile()
     user.make_template(IamInstanceProfile={"Name": "a-profile"})
     assert "Invalid IAM Instance Profile name" in refused("ValidationError", user.make_group)
-    aws.advance(10)
+    aws.advance(3600)
     user.make_group(1)
     user.in_service(1)
 
@@ -225,25 +225,25 @@ def test_instances_are_what_their_template_says(aws: SimAWS, user: User) -> None
 
 
 def test_ec2_learns_of_a_new_security_group_after_a_while(aws: SimAWS, user: User) -> None:
-    aws.timing.group_ready = 10
-    aws.timing.group_usable = 20
+    aws.timing.group_ready = 3600
+    aws.timing.group_usable = 7200
     made = user.ec2.create_security_group(GroupName="a-group", Description="a group")
     which = {"GroupId": made["GroupId"]}
     code, named = "InvalidGroup.NotFound", [{"Name": "group-name", "Values": ["a-group"]}]
     refused(code, user.ec2.authorize_security_group_ingress, **which, IpPermissions=[])
     assert user.ec2.describe_security_groups(Filters=named)["SecurityGroups"] == []
     user.make_template(SecurityGroupIds=[made["GroupId"]])
-    aws.advance(10)
+    aws.advance(3600)
     assert len(user.ec2.describe_security_groups(Filters=named)["SecurityGroups"]) == 1
     said = refused("ValidationError", user.make_group)
     assert f"The security group '{made['GroupId']}' does not exist" in said
-    aws.advance(10)
+    aws.advance(3600)
     user.make_group(1)
     user.in_service(1)
 
 
 def test_ec2_learns_of_a_new_instance_after_a_while(aws: SimAWS, user: User) -> None:
-    aws.timing.instance_ready = 60
+    aws.timing.instance_ready = 3600
     user.make_template()
     user.make_group(1)
     [instance] = user.in_service(1)
@@ -251,7 +251,7 @@ def test_ec2_learns_of_a_new_instance_after_a_while(aws: SimAWS, user: User) -> 
     look = user.ec2.describe_instances
     assert instance in refused("InvalidInstanceID.NotFound", look, InstanceIds=[instance])
     assert look(Filters=named)["Reservations"] == []
-    aws.advance(60)
+    aws.advance(3600)
     assert look(InstanceIds=[instance])["Reservations"] == look(Filters=named)["Reservations"]
 
 

@@ -116,7 +116,7 @@ def test_a_group_with_instances_goes_only_by_force_and_not_at_once() -> None:
 HOOK = {
     "LifecycleHookName": "a-hook",
     "LifecycleTransition": "autoscaling:EC2_INSTANCE_TERMINATING",
-    "HeartbeatTimeout": 60,
+    "HeartbeatTimeout": 3600,
     "DefaultResult": "CONTINUE",
 }
 
@@ -142,7 +142,7 @@ def test_a_hook_holds_a_member_until_it_is_completed_and_another_comes_at_once(
     [other] = user.in_service(1)
     assert (other != name, user.members("Terminating:Wait")) == (True, [name])
     for _ in range(3):
-        aws.advance(50)
+        aws.advance(3000)
         user.autoscaling.record_lifecycle_action_heartbeat(**action)
     assert user.members("Terminating:Wait") == [name]
     assert aws.instances()[0].state == "running"
@@ -162,7 +162,7 @@ def test_a_hook_that_nobody_completes_ends_by_its_timeout(aws: SimAWS, user: Use
     )
     until(lambda: set(user.members("Terminating:Wait")) == {lost, taken})
     user.in_service(1)
-    aws.advance(61)
+    aws.advance(3601)
     until(lambda: len(user.group()["Instances"]) == 1)
     assert user.in_service(1) == [aws.instances()[-1].id]
 
@@ -179,7 +179,7 @@ def test_a_group_that_goes_by_force_waits_for_no_hook(aws: SimAWS, user: User) -
 
 
 def test_a_launch_in_progress_keeps_a_group(aws: SimAWS, user: User) -> None:
-    aws.timing.launch = 60
+    aws.timing.launch = 3600
     user.make_template()
     user.make_group(1)
     until(lambda: user.members("Pending"), 10)
@@ -188,7 +188,7 @@ def test_a_launch_in_progress_keeps_a_group(aws: SimAWS, user: User) -> None:
     assert reservation["Instances"][0]["State"]["Name"] == "pending"
     delete = user.autoscaling.delete_auto_scaling_group
     refused("ScalingActivityInProgress", delete, AutoScalingGroupName="a-group")
-    aws.advance(60)
+    aws.advance(3600)
     assert user.in_service(1) == [name]
 
 

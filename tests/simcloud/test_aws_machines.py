@@ -164,7 +164,6 @@ def test_the_metadata_service_has_version_2_only(aws: SimAWS, user: User) -> Non
 
 
 def test_credentials_of_a_machine_are_its_roles_and_expire(aws: SimAWS, user: User) -> None:
-    aws.timing.credentials = 4
     user.make_bucket()
     user.make_profile(allow("s3:PutObject", resource="arn:aws:s3:::a-bucket/mine/*"))
     script = _script(
@@ -172,7 +171,7 @@ def test_credentials_of_a_machine_are_its_roles_and_expire(aws: SimAWS, user: Us
         'signed s3 -T /etc/hostname "$endpoint/a-bucket/mine/a" && echo may write its own',
         'signed s3 -T /etc/hostname "$endpoint/a-bucket/other" || echo may not write others',
         'signed s3 "$endpoint/a-bucket/mine/a" || echo may not read',
-        "sleep 5",
+        "until test -e /dev/shm/go; do sleep 0.05; done",
         'signed s3 -T /etc/hostname "$endpoint/a-bucket/mine/b" || echo too late',
         "secrets=$(imds meta-data/iam/security-credentials/a-role)",
         'signed s3 -T /etc/hostname "$endpoint/a-bucket/mine/b" && echo has new ones',
@@ -180,6 +179,9 @@ def test_credentials_of_a_machine_are_its_roles_and_expire(aws: SimAWS, user: Us
     user.make_template(script, IamInstanceProfile={"Name": "a-profile"})
     user.make_group(1)
     [instance] = _running(aws)
+    until(lambda: "may not read" in _machine(instance).console())
+    aws.expire_credentials()
+    _machine(instance).run("touch", "/dev/shm/go")
     until(lambda: "has new ones" in _machine(instance).console())
     said = _machine(instance).console()
     for line in ("may write its own", "may not write others", "may not read", "too late"):

@@ -47,20 +47,20 @@ def test_buckets_are_of_one_region_and_have_to_be_empty_to_go(aws: SimAWS, user:
 
 
 def test_a_new_bucket_may_be_missing_for_a_while(aws: SimAWS, user: User) -> None:
-    aws.timing.bucket_ready = 60
+    aws.timing.bucket_ready = 3600
     bucket = user.make_bucket()
     refused("NoSuchBucket", user.s3.put_object, Bucket=bucket, Key="a", Body=b"")
     refused("404", user.s3.head_bucket, Bucket=bucket)
-    aws.advance(60)
+    aws.advance(3600)
     user.s3.put_object(Bucket=bucket, Key="a", Body=b"")
 
 
 def test_the_name_of_a_deleted_bucket_is_free_after_a_while(aws: SimAWS, user: User) -> None:
-    aws.timing.bucket_gone = 60
+    aws.timing.bucket_gone = 3600
     user.make_bucket()
     user.remove_bucket()
     assert "conflicting" in refused("OperationAborted", user.make_bucket)
-    aws.advance(60)
+    aws.advance(3600)
     user.make_bucket()
     user.remove_bucket()
 

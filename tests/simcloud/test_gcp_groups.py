@@ -278,9 +278,9 @@ def test_the_time_of_an_instance_runs_out(gcp: SimGCP, googler: User) -> None:
     googler.make_template(scheduling=scheduling)
     googler.make_group(1)
     [first] = _running(gcp, 1)
-    gcp.advance(3599)
+    gcp.advance(3000)
     assert first.status == "RUNNING"
-    gcp.advance(2)
+    gcp.advance(601)
     gcp.wait(lambda: first.gone)
     until(lambda: not googler.members())
     assert googler.group()["targetSize"] == 0

@@ -197,6 +197,11 @@ class SimAWS(SimAccount[Call, Refusal | str]):
         with self._changed:
             self._known(instance_id).rebalance = self._clock.today()
 
+    def expire_credentials(self) -> None:
+        """Have those of all machines run out; they get new ones."""
+        with self._changed:
+            callers.expire_all()
+
     # What is left
 
     def inventory(self) -> list[str]:

@@ -52,10 +52,26 @@ def make_credentials(role: str, session: str, region: str, seconds: float) -> Cr
     """What a machine gets to play its role; moto does not count fractions of seconds."""
     arn = backends.iam().get_role(role).arn
     made = backends.sts().assume_role(region, session, arn, None, seconds, None)
-    expiration = made.expiration
-    if expiration.tzinfo is None:
-        expiration = expiration.replace(tzinfo=timezone.utc)
-    return Credentials(made.access_key_id, made.secret_access_key, made.session_token, expiration)
+    return Credentials(
+        made.access_key_id, made.secret_access_key, made.session_token, _expiration(made)
+    )
+
+
+def expire_all() -> None:
+    """Have the credentials of all machines run out."""
+    for role in backends.sts().assumed_roles:
+        role.expiration = datetime.now(timezone.utc)
+
+
+def is_good(credentials: Credentials, until: datetime) -> bool:
+    """Whether they are good until then."""
+    role = backends.sts().get_assumed_role_from_access_key(credentials.key_id)
+    return role is not None and _expiration(role) >= until
+
+
+def _expiration(role: Any) -> datetime:
+    found: datetime = role.expiration
+    return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found
 
 
 def find(call: Call, request: Request) -> Caller:
@@ -74,10 +90,7 @@ def find(call: Call, request: Request) -> Caller:
         raise _unknown(call.service)
     if token != role.session_token:
         raise AWSError("InvalidToken", "The provided token is malformed or otherwise invalid.")
-    expiration = role.expiration
-    if expiration.tzinfo is None:
-        expiration = expiration.replace(tzinfo=timezone.utc)
-    if expiration <= datetime.now(timezone.utc):
+    if _expiration(role) <= datetime.now(timezone.utc):
         code = "RequestExpired" if call.service == "ec2" else "ExpiredToken"
         status = 403 if call.service in ("autoscaling", "iam", "sts") else 400
         raise AWSError(code, "The provided token has expired.", status)

@@ -141,7 +141,7 @@ class Metadata:
             code = "AssumeRoleUnauthorizedAccess"
             why = f"EC2 cannot assume the role {instance.role}."
             return json.dumps({"Code": code, "Message": why, "LastUpdated": stamp(now)})
-        if self._credentials is None or self._credentials.expiration - now < half:
+        if self._credentials is None or not callers.is_good(self._credentials, now + half):
             self._credentials = callers.make_credentials(
                 instance.role, instance.id, instance.region, self._timing.credentials
             )

@@ -7,8 +7,8 @@ could not do is kept. Who the caller is and what it may do is the cloud's, in `a
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
+from time import sleep
 from typing import Generic, TypeVar
 
 from tests.simcloud.common.faults import Call, Faults
@@ -56,7 +56,7 @@ class Gate(Generic[Called]):
             call = self.identify(request)
             self.calls.append(call)
             self.watching(call)
-            time.sleep(self.latency)
+            sleep(self.latency)
             answer = self.answer_call(call, request)
         except self.refused as error:
             if call:
