@@ -20,7 +20,7 @@ from tests.contract.clouds.vm_kit import VmKit
 from tests.simcloud.machines import containers
 from tests.simcloud.machines.host import Host
 from tests.simcloud.machines.running import RunningMachine
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 pytestmark = pytest.mark.slow
 _SECRET = "not-for-everybody"
@@ -159,7 +159,7 @@ def test_a_notice_reaches_a_script_in_a_container(kit: VmKit, lab: Lab) -> None:
     until(lambda: log_of(handle) == ["ready"], 60)
     machine = _machine(kit)
     machine.power_button()
-    assert machine.wait(60)
+    assert machine.wait(patience(60))
     assert handle.wait().status is State.SUCCEEDED
     assert _outcomes(handle) == ["preempted", "succeeded"]
     assert log_of(handle, attempt=1)[-1] == "last words"

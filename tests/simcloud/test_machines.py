@@ -26,7 +26,7 @@ from tests.simcloud.machines.serving import Request, Response, forward
 from tests.simcloud.machines.serving import http as answering
 from tests.simcloud.machines.spec import End, Endpoint, MachineError, MachineSpec
 from tests.support.tls import server_context
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 _SERVICE = "10.200.0.1"
 
@@ -193,7 +193,7 @@ ExecStart=/bin/bash -c 'trap "echo noticed; exit" TERM; echo serving; while :; d
 ExecStop=/bin/echo stopping $MAINPID
 Restart=always
 RestartSec=0
-TimeoutStopSec=5
+TimeoutStopSec=60
 [Install]
 WantedBy=multi-user.target
 """
@@ -207,7 +207,7 @@ WantedBy=multi-user.target
     machine.run("systemctl", "kill", "--signal=KILL", "agent.service")
     until(lambda: machine.console().count("serving") == 2, 10)
     machine.power_button()
-    assert machine.wait(10)
+    assert machine.wait(patience(10))
     assert machine.end is End.POWERED_OFF
     assert "stopping" in machine.console()
     assert "noticed" in machine.console()
@@ -308,9 +308,9 @@ def test_nothing_else_is_reached(host: Host) -> None:
     with _server() as port:
         for url in (f"127.0.0.1:{port}", f"{neighbour.address}:22", "1.1.1.1", "example.com"):
             began = time.monotonic()
-            done = machine.run("curl", "-sS", "--max-time", "5", f"http://{url}/1", check=False)
+            done = machine.run("curl", "-sS", "--max-time", "60", f"http://{url}/1", check=False)
             assert done.returncode in (6, 7), done.stderr
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < patience(3)
 
 
 def test_a_port_where_nobody_listens_on_the_computer_is_closed(host: Host) -> None:
@@ -331,7 +331,7 @@ def test_a_kill_leaves_nothing_and_is_told_once(host: Host) -> None:
     _prints(machine, "up\n")
     began = time.monotonic()
     machine.kill()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < patience(1)
     assert not machine.alive
     assert machine.end is End.KILLED
     assert machine.processes() == []
@@ -356,15 +356,15 @@ def test_a_kill_leaves_nothing_and_is_told_once(host: Host) -> None:
 def test_a_machine_can_end_itself(host: Host, command: str, end: End) -> None:
     told = threading.Event()
     machine = host.boot(MachineSpec("i-1", _script(command), on_end=lambda _: told.set()))
-    assert machine.wait(10)
-    assert told.wait(10)
+    assert machine.wait(patience(10))
+    assert told.wait(patience(10))
     assert machine.end is end
 
 
 def test_a_machine_can_be_started_again_on_its_disk(host: Host) -> None:
     script = _script("touch /etc/kept /run/lost /dev/shm/lost", "echo once", "systemctl reboot")
     machine = host.boot(MachineSpec("i-1", script))
-    assert machine.wait(10)
+    assert machine.wait(patience(10))
     again = host.restart(machine)
     until(lambda: again.run("systemctl", "is-active", "multi-user.target", check=False).stdout)
     assert again.run("ls", "/etc/kept").stdout == "/etc/kept\n"
@@ -377,7 +377,7 @@ def test_a_machine_can_be_started_again_on_its_disk(host: Host) -> None:
 def test_the_power_button_works_from_the_first_moment(host: Host) -> None:
     machine = host.boot(MachineSpec("i-1"))
     machine.power_button()
-    assert machine.wait(10)
+    assert machine.wait(patience(10))
     assert machine.end is End.POWERED_OFF
 
 
@@ -389,7 +389,7 @@ def test_the_end_of_a_machine_may_boot_the_next(host: Host) -> None:
         booted.set()
 
     host.boot(MachineSpec("i-1", on_end=replace)).kill()
-    assert booted.wait(10)
+    assert booted.wait(patience(10))
     first, second = host.machines
     _prints(second, "replaced")
     assert first.address != second.address
@@ -399,7 +399,7 @@ def test_a_machine_goes_while_it_is_served(host: Host) -> None:
     release = threading.Event()
 
     def slow(_: Request) -> Response:
-        assert release.wait(10)
+        assert release.wait(patience(10))
         return Response()
 
     endpoint = Endpoint(_SERVICE, 80, answering(slow))

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tests.support.waiting import patience
+
 _GONE_WITHIN = 10.0
 
 
@@ -49,7 +51,7 @@ def kill(group: Path) -> None:
 
 def remove(group: Path) -> None:
     """Kill what is in it and remove it."""
-    give_up = time.monotonic() + _GONE_WITHIN
+    give_up = time.monotonic() + patience(_GONE_WITHIN)
     kill(group)
     while group.exists():
         try:

@@ -23,6 +23,7 @@ from tests.simcloud.machines.plan import BOOT_ID, CONSOLE, ROOT, WORK, WRITTEN, 
 from tests.simcloud.machines.running import Launched, RunningMachine
 from tests.simcloud.machines.spec import Endpoint, MachineError, MachineSpec
 from tests.simcloud.machines.units import USER_DATA
+from tests.support.waiting import patience
 
 _LAUNCHER = "tests.simcloud.machines.launcher"
 _SOURCES = Path(__file__).parents[3]
@@ -236,7 +237,7 @@ def _launch(plan: Plan, undo: ExitStack) -> Launched:
         )
     undo.callback(launcher.wait)
     undo.callback(control.close)
-    control.settimeout(_MADE_WITHIN)
+    control.settimeout(patience(_MADE_WITHIN))
     said: dict[str, Any] = {}
     fds: dict[str, list[int]] = {"pid": [], "made": []}
     undo.callback(_close, fds)

@@ -126,7 +126,7 @@ class RunningMachine:
             capture_output=True,
             text=True,
             env=_ENVIRONMENT,
-            timeout=timeout,
+            timeout=patience(timeout),
         )
         if check and done.returncode != 0:
             said = f"{done.stdout}{done.stderr}".strip()
