@@ -23,7 +23,7 @@ def test_a_machine_that_never_gets_keys_goes_and_is_replaced(
     kit.account.timing.keys_ready = 3600.0
     handle = lab.create("echo here")
     kit.account.wait(lambda: kit.account.instances()[:1], 30)
-    [first] = kit.account.instances()
+    first = kit.account.instances()[0]
     kit.account.wait(lambda: first.state == "terminated", 60)
     assert first.record.state_reason.code == "Client.InstanceInitiatedShutdown"
     kit.account.timing.keys_ready = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -49,11 +49,12 @@ class AwsSide:
         backends.s3().delete_bucket(name)
 
     def objects(self, bucket: str) -> Mapping[str, bytes]:
-        found = {}
-        for key, item in list(backends.s3().buckets[bucket].keys.items()):
-            with suppress(ValueError):  # moto closes what is deleted meanwhile
-                found[key] = item.value
-        return found
+        with self.account._changed:  # machines go on
+            return {key: item.value for key, item in backends.s3().buckets[bucket].keys.items()}
+
+    def paths(self, bucket: str) -> list[str]:
+        with self.account._changed:
+            return [key for key, _ in backends.s3().buckets[bucket].keys.items()]
 
     def put(self, bucket: str, path: str, content: bytes) -> None:
         backends.s3().put_object(bucket, path, content)
@@ -63,6 +64,9 @@ class AwsSide:
 
     def no_keys(self, seconds: float) -> None:
         self.account.timing.keys_ready = seconds
+
+    def keys_at_last(self, seconds: float) -> None:
+        self.account.timing.keys_ready = 0.0
 
     def secrets(self) -> list[str]:
         own = self.kit.environment()

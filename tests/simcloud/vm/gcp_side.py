@@ -54,6 +54,9 @@ class GcpSide:
         found = self.account.buckets.all[bucket].objects
         return {name: item.data for name, item in list(found.items())}
 
+    def paths(self, bucket: str) -> list[str]:
+        return list(self.account.buckets.all[bucket].objects)
+
     def put(self, bucket: str, path: str, content: bytes) -> None:
         self._as_user(lambda user: user.store(bucket).put(path, content))
 
@@ -63,6 +66,9 @@ class GcpSide:
     def no_keys(self, seconds: float) -> None:
         """Tokens come at once, and are good for nothing yet."""
         self.account.timing.policy_ready = seconds
+
+    def keys_at_last(self, seconds: float) -> None:
+        self.account.advance(seconds)
 
     def secrets(self) -> list[str]:
         path = self.kit.environment()["GOOGLE_APPLICATION_CREDENTIALS"]

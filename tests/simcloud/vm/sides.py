@@ -45,6 +45,9 @@ class Side(Protocol):
     def objects(self, bucket: str) -> Mapping[str, bytes]:
         """All that is in a bucket."""
 
+    def paths(self, bucket: str) -> list[str]:
+        """Their names alone, which takes no time."""
+
     def put(self, bucket: str, path: str, content: bytes) -> None:
         """Write an object."""
 
@@ -53,6 +56,9 @@ class Side(Protocol):
 
     def no_keys(self, seconds: float) -> None:
         """Have machines get no credentials for as long after their start."""
+
+    def keys_at_last(self, seconds: float) -> None:
+        """That time is over."""
 
     def secrets(self) -> list[str]:
         """Of the laptop."""

@@ -89,12 +89,16 @@ def test_upgrades_of_the_system_keep_away(
 
 
 def test_credentials_that_are_good_for_nothing_for_a_while(side: Side, lab: Lab) -> None:
-    side.no_keys(6.0)
+    side.no_keys(600.0)
     handle = lab.create("echo here")
-    assert handle.wait().status is State.SUCCEEDED
+    side.account.wait(lambda: any(each.machine for each in side.account.instances()))
     [instance] = side.account.instances()
     assert instance.machine
-    assert side.late in instance.machine.console()
+    machine = instance.machine
+    until(lambda: side.late in machine.console(), 60)
+    side.keys_at_last(600.0)
+    assert handle.wait().status is State.SUCCEEDED
+    assert side.account.instances() == [instance]
     handle.delete()
 
 

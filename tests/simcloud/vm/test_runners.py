@@ -17,7 +17,7 @@ from tests.simcloud.vm.sides import Side, machine_of, sides
 from tests.simforge.github import SimGitHub
 from tests.simforge.server import served
 from tests.simforge.work import Job
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,6 +45,7 @@ def forge(side: Side) -> Iterator[SimGitHub]:
     """On the loopback of this computer and of all machines."""
     with served(SimGitHub()) as made:
         assert isinstance(made, SimGitHub)
+        made.work.lost_after = patience(made.work.lost_after)  # programs are late as well
         port = urlsplit(made.url).port
         assert port
         side.kit.host.reachable = (Endpoint("127.0.0.1", port, forward("127.0.0.1", port)),)
@@ -91,10 +92,12 @@ def test_jobs_find_neither_tokens_nor_the_identity_of_the_machine(
 @sides("aws", full=("gcp", "az"))
 def test_a_loss_in_the_middle_of_a_job(side: Side, forge: SimGitHub) -> None:
     runner = launched(side, forge, token_on_machine=True, idle_timeout=15, spot=0)
-    job = forge.work.queue("sleep 8")
+    job = forge.work.queue("until test -e /dev/shm/go; do sleep 0.1; done")
     until(lambda: any(file.path == "jobs/now" for file in runner.changed()))
     side.account.interrupt(machine_of(side, runner).id, notice=False)
-    until(lambda: job.attempt == 2 and job.conclusion == "success", 90)
+    until(lambda: job.attempt == 2 and job.status == "in_progress", 90)
+    side.kit.appear("go")
+    until(lambda: job.attempt == 2 and job.conclusion == "success", 60)
     until(lambda: runner.status().state is State.SUCCEEDED, 60)
     assert forge.work.ever == 1
     assert forge.work.runners == {}

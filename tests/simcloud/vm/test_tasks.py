@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,9 @@ import sojourn
 from sojourn import Handle, State
 from sojourn.clouds.vm import machine_settings
 from tests.contract.clouds.lab import Lab, log_of
-from tests.simcloud.vm.scripts import RESUMING, SAVING
+from tests.simcloud.vm.scripts import RESUMING, RESUMING_SLOWLY, SAVING
 from tests.simcloud.vm.sides import Side, gone, machine_of, outcomes
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.slow
 def test_a_spot_notice_lets_the_script_save_and_the_next_machine_goes_on(
     side: Side, lab: Lab
 ) -> None:
-    side.account.timing.notice = 20
+    side.account.timing.notice = patience(20)
     handle = lab.create(SAVING, spot=0)
     until(lambda: log_of(handle) == ["ready"])
     lost = machine_of(side, handle)
@@ -60,15 +62,18 @@ def test_spot_losses_without_notice_three_in_a_row(side: Side, lab: Lab, tmp_pat
 def lose_while_storing(side: Side, handle: Handle) -> None:
     """Take the machine away when some of what it stores is in the store, and others not yet."""
 
-    def stored() -> bool:
-        begin = "ranks/0000/data/000001/objects/"
-        return len([path for path in side.objects(handle.id) if path.startswith(begin)]) > 1
+    begin, gone = "ranks/0000/data/000001/objects/", threading.Event()
 
-    side.account.delay(0.5)
+    def stored() -> bool:
+        return sum(path.startswith(begin) for path in side.paths(handle.id)) > 1
+
+    # Nothing more comes through until it is gone, however long that takes.
+    side.account.watch(lambda _: stored() and gone.wait(patience(60)))
     side.kit.appear("go")
     until(stored, 60)
     side.account.interrupt(side.account.instances()[-1].id, notice=False)
-    side.account.delay(0)
+    gone.set()
+    side.account.watch(lambda _: None)
 
 
 def test_the_cloud_tells_that_a_machine_is_gone_and_no_silence_is_waited_for(
@@ -131,7 +136,7 @@ def test_a_machine_that_is_lost_during_its_last_snapshot_did_not_succeed(
 
 
 def test_the_spot_market_takes_one_rank_of_three(side: Side, lab: Lab, tmp_path: Path) -> None:
-    side.account.timing.notice = 20
+    side.account.timing.notice = patience(20)
     script = """
     mkdir -p output
     echo $SOJOURN_ATTEMPT > output/rank-$SOJOURN_RANK
@@ -203,7 +208,7 @@ class Laptop:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=patience(100),
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -262,7 +267,7 @@ def test_a_machine_that_breaks_down_and_starts_again_goes_on(
 ) -> None:
     # It does not wait for its own lease to run out.
     monkeypatch.setattr(machine_settings, "_TTL", 600.0)
-    handle = lab.create(RESUMING)
+    handle = lab.create(RESUMING_SLOWLY)
     lab.until_stored(handle, "checkpoint", tmp_path / "look")
     instance = machine_of(side, handle)
     side.account.panic(instance.id)
@@ -271,6 +276,7 @@ def test_a_machine_that_breaks_down_and_starts_again_goes_on(
     timer = ("systemctl", "is-active", "--quiet", "sojourn-end.timer")
     until(lambda: machine.run(*timer, check=False).returncode == 0)
     until(lambda: handle.status().ranks[0].attempt == 2)
+    side.kit.appear("go")
     assert handle.wait().status is State.SUCCEEDED
     assert outcomes(handle) == ["lost", "succeeded"]
     assert side.account.instances() == [instance]
@@ -298,7 +304,7 @@ def test_a_machine_that_is_shut_down_stores_its_work_before_the_network_goes(
     assert machine
     side.account.delay(0.1)
     machine.power_button()
-    assert machine.wait(60)
+    assert machine.wait(patience(60))
     side.account.delay(0)
     assert handle.wait().status is State.SUCCEEDED
     assert outcomes(handle) == ["preempted", "succeeded"]
@@ -322,7 +328,9 @@ def test_the_timer_of_a_machine_ends_it(side: Side, lab: Lab) -> None:
 
 
 def test_a_timeout_ends_the_machine_and_keeps_its_work(side: Side, lab: Lab) -> None:
-    handle = lab.create("mkdir output; echo kept > output/file; sleep 300", timeout=2)
+    handle = lab.create(
+        "mkdir output; echo kept > output/file; sleep 300", timeout=ceil(patience(2))
+    )
     assert handle.wait().status is State.TIMED_OUT
     until(lambda: not handle.machines())
     assert all(map(gone, side.account.instances()))
