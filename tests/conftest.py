@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.seaweed import Seaweed
+
+
+def pytest_configure() -> None:
+    """With nohup, or in the background of a script, signals are ignored, here and in all that is
+    started from here; tests send some."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
