@@ -116,17 +116,17 @@ def test_spot_losses_without_notice_three_in_a_row(kit: AzureKit, lab: Lab, tmp_
 def lose_while_storing(kit: AzureKit, handle: Handle) -> None:
     """Take the machine away when some of what it stores is in the store, and others not yet."""
 
-    begin, gone = "ranks/0000/data/000001/objects/", threading.Event()
+    begin, taken = "ranks/0000/data/000001/objects/", threading.Event()
 
     def stored() -> bool:
         return sum(begin in line for line in kit.leaks() if line.startswith("blob")) > 1
 
     # Nothing more comes through until it is gone, however long that takes.
-    kit.account.watch(lambda _: stored() and gone.wait(patience(60)))
+    kit.account.watch(lambda _: stored() and taken.wait(patience(60)))
     kit.appear("go")
     until(stored, 60)
     kit.account.evict(kit.account.instances()[-1], notice=False)
-    gone.set()
+    taken.set()
     kit.account.watch(lambda _: None)
 
 

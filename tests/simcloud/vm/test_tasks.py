@@ -62,17 +62,17 @@ def test_spot_losses_without_notice_three_in_a_row(side: Side, lab: Lab, tmp_pat
 def lose_while_storing(side: Side, handle: Handle) -> None:
     """Take the machine away when some of what it stores is in the store, and others not yet."""
 
-    begin, gone = "ranks/0000/data/000001/objects/", threading.Event()
+    begin, taken = "ranks/0000/data/000001/objects/", threading.Event()
 
     def stored() -> bool:
         return sum(path.startswith(begin) for path in side.paths(handle.id)) > 1
 
     # Nothing more comes through until it is gone, however long that takes.
-    side.account.watch(lambda _: stored() and gone.wait(patience(60)))
+    side.account.watch(lambda _: stored() and taken.wait(patience(60)))
     side.kit.appear("go")
     until(stored, 60)
     side.account.interrupt(side.account.instances()[-1].id, notice=False)
-    gone.set()
+    taken.set()
     side.account.watch(lambda _: None)
 
 
