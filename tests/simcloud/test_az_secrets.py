@@ -25,6 +25,7 @@ from tests.contract.clouds import az_kit
 from tests.contract.clouds.az_kit import AzureKit
 from tests.simcloud.az_user import User
 from tests.simcloud.machines.running import RunningMachine
+from tests.simcloud.vm.az_side import AzureSide
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -80,7 +81,7 @@ def test_secrets_are_in_the_store_and_in_the_scripts_environment_alone(
     try:
         secrets = Secrets(kit)
         secrets.check("processes", list(processes(machine)))
-        secrets.check("the account", list(in_account(kit, user, handle.id)))
+        secrets.check("the account", list(in_account(kit, handle.id)))
         secrets.check("the store", list(in_store(user, handle.id)))
         secrets.check("files, while it runs", list(files(machine)))
         check_role(kit, machine, user, handle.id)
@@ -150,25 +151,10 @@ def files(machine: RunningMachine) -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-def in_account(kit: AzureKit, user: User, name: str) -> Iterator[Any]:
-    """What the services keep beside the store: tags, models, assignments, first scripts."""
-    group = f"resourceGroups/{name}"
-    base = f"{group}/providers"
-    yield user.get(group)
-    yield user.get(f"{group}/resources")
-    for kind in (
-        "Microsoft.Compute/virtualMachineScaleSets",
-        "Microsoft.Insights/autoscalesettings",
-        "Microsoft.ManagedIdentity/userAssignedIdentities",
-        "Microsoft.Network/networkSecurityGroups",
-        "Microsoft.Network/virtualNetworks",
-    ):
-        yield user.get(f"{base}/{kind}/{name}")
-    yield user.machines(f"{base}/Microsoft.Compute/virtualMachineScaleSets/{name}")
-    yield user.get("providers/Microsoft.Authorization/roleAssignments")
+def in_account(kit: AzureKit, name: str) -> Iterator[Any]:
+    """All that the services keep beside the store; last the program in the first script."""
+    yield from AzureSide(kit).in_account(name)
     [instance] = kit.account.instances()
-    yield instance.profile
-    yield instance.custom_data
     program = PROGRAM.search(instance.custom_data)
     assert program
     archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(program[1])))

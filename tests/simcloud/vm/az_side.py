@@ -10,6 +10,14 @@ from sojourn.clouds.az.on_machine import setting
 from tests.contract.clouds.az_kit import AzureKit
 from tests.simcloud.az_user import User
 
+_KINDS = (
+    "Microsoft.Compute/virtualMachineScaleSets",
+    "Microsoft.Insights/autoscalesettings",
+    "Microsoft.ManagedIdentity/userAssignedIdentities",
+    "Microsoft.Network/networkSecurityGroups",
+    "Microsoft.Network/virtualNetworks",
+)
+
 
 class AzureSide:
     def __init__(self, kit: AzureKit) -> None:
@@ -37,6 +45,21 @@ class AzureSide:
 
     def secrets(self) -> list[str]:
         return [self.kit.environment()["AZURE_CLIENT_SECRET"]]
+
+    def in_account(self, name: str) -> Iterator[Any]:
+        """What the services keep beside the store: tags, models, assignments, first scripts."""
+        user = User(self.kit.environment())
+        group = f"resourceGroups/{name}"
+        yield user.get(group)
+        yield user.get(f"{group}/resources")
+        for kind in _KINDS:
+            yield user.get(f"{group}/providers/{kind}/{name}")
+        yield user.machines(f"{group}/providers/{_KINDS[0]}/{name}")
+        yield user.get("providers/Microsoft.Authorization/roleAssignments")
+        [instance] = self.account.instances()
+        yield instance.profile
+        yield instance.custom_data
+        user.close()
 
 
 def make(kit: AzureKit) -> AzureSide:

@@ -85,8 +85,12 @@ def machine_of(side: Side, handle: Handle, rank: int = 0) -> Any:
     """The instance that carries out a rank."""
     until(lambda: handle.status().ranks[rank].machine)
     wanted = handle.status().ranks[rank].machine
-    [found] = [each for each in side.account.instances() if each.id == wanted]
+    [found] = [each for each in side.account.instances() if wanted in _ids(each)]
     return found
+
+
+def _ids(instance: Any) -> tuple[str, ...]:
+    return instance.id, getattr(instance, "vm_id", "")
 
 
 def outcomes(handle: Handle) -> list[str]:

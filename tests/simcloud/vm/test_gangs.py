@@ -12,7 +12,7 @@ import pytest
 from sojourn import Handle, State
 from tests.contract.clouds.lab import Lab, log_of
 from tests.contract.clouds.vm_kit import LAPTOP
-from tests.simcloud.vm.sides import Side, sides
+from tests.simcloud.vm.sides import Side, machine_of, sides
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def test_all_ranks_go_on_from_the_same_step_after_a_machine_was_lost(side: Side,
     assert _NO_FURTHER in script
     environment = {"STEPS": "10", "PAUSE": "0.3"}
     handle = lab.create(script, parallelism=3, gang=True, environment=environment, spot=0)
-    lost = _instance(side, handle, 1)
+    lost = machine_of(side, handle, 1)
     until(lambda: _step(lost) >= 3, 90)
     side.kit.lose_agent(handle, 1)
     until(lambda: all(rank.attempt > 1 and rank.machine for rank in handle.status().ranks), 90)
@@ -116,8 +116,8 @@ def test_ranks_reach_each_other_and_no_other_machine_reaches_them(side: Side, la
         other = lab.create(_SERVING, **shared)
         for handle, rank in ((gang, 0), (gang, 1), (other, 0)):
             until(lambda h=handle, r=rank: log_of(h, rank=r) == ["up"], 90)  # type: ignore[misc]
-        first, second = (_instance(side, gang, rank) for rank in range(2))
-        stranger = _instance(side, other, 0)
+        first, second = (machine_of(side, gang, rank) for rank in range(2))
+        stranger = machine_of(side, other, 0)
         assert first.place[0] == second.place[0] == stranger.place[0]
         assert _connects(first, second) == _connects(second, first) == "open"
         assert _connects(stranger, first) == _connects(stranger, second) == "closed"
@@ -128,15 +128,3 @@ def test_ranks_reach_each_other_and_no_other_machine_reaches_them(side: Side, la
 
 def _connects(source: Any, target: Any) -> str:
     return str(source.machine.run("python3", "-c", _CONNECT, target.place[1]).stdout.strip())
-
-
-def _instance(side: Side, handle: Handle, rank: int) -> Any:
-    """The instance that carries out a rank."""
-    until(lambda: handle.status().ranks[rank].machine)
-    wanted = handle.status().ranks[rank].machine
-    [found] = [each for each in side.account.instances() if wanted in _ids(each)]
-    return found
-
-
-def _ids(instance: Any) -> tuple[str, ...]:
-    return instance.id, getattr(instance, "vm_id", "")
