@@ -16,7 +16,7 @@ __all__ = ["free_port", "metric", "values"]
 _HOST = "127.0.0.1"  # which the agent and the script have in common, whatever they run in
 _WITHIN = 2.0  # seconds for an answer from this machine
 _LARGEST = 4 << 20  # bytes
-_PORTS = range(20_000, 32_768)  # below those that connections get, which may take any meanwhile
+_PORTS = range(20_000, 32_768)  # below those that systems give to connections at any time
 _TRIES = 20
 
 

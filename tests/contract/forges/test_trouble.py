@@ -48,8 +48,10 @@ def killed_at(bench: Bench, number: int, command: list[str]) -> bytes:
 
     def kill(call: Call) -> None:
         began.wait()
-        calls.extend([call] if _is_of(process, call) else [])
-        if len(calls) == number and calls[-1] is call:
+        if not _is_of(process, call):
+            return
+        calls.append(call)
+        if len(calls) == number:
             process.kill()
             raise Refusal(503, "nobody waits for this")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sojourn.agent.metrics import free_port, metric, values
 
 _TEXT = """\
@@ -22,8 +20,8 @@ def test_all_values_of_one_metric_are_read() -> None:
 
 
 def test_no_connection_takes_the_port_before_the_program_listens() -> None:
-    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-    assert not first <= free_port() <= last
+    connections_from = 32_768  # on Linux; elsewhere later
+    assert free_port() < connections_from
 
 
 def test_a_program_that_does_not_answer_has_none() -> None:
