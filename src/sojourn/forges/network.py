@@ -5,9 +5,14 @@ Without `configure`, it is that of the usual variables: HTTPS_PROXY, NO_PROXY, S
 
 from __future__ import annotations
 
+import base64
+import os
 import ssl
 import urllib.request
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from sojourn.core.proxies import proxy_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +21,7 @@ __all__ = ["CERTIFICATES", "configure", "opened", "trust"]
 
 CERTIFICATES = "certificates"  # the name of them among what a runner's machine gets
 
-_PROXY = "_proxy"
+_SCHEMES = ("http", "https")
 _FOR_ANYBODY = ("Accept", "User-agent")  # headers, as the library spells them
 _openers: list[urllib.request.OpenerDirector] = []  # the one in use, if it was configured
 _trusted: list[str] = []  # certificates, as PEM
@@ -30,7 +35,7 @@ def configure(environment: Mapping[str, str], certificates: str = "") -> None:
     trusted = ssl.create_default_context()
     if certificates:
         trusted.load_verify_locations(cadata=certificates)
-    handlers = (_Proxies(_proxies(environment)), urllib.request.HTTPSHandler(context=trusted))
+    handlers = (_Proxies(environment), urllib.request.HTTPSHandler(context=trusted))
     _openers[:] = [urllib.request.build_opener(_Redirects(), *handlers)]
 
 
@@ -44,15 +49,12 @@ def trust(environment: Mapping[str, str], certificates: str) -> None:
 
 def opened(request: urllib.request.Request, within: float) -> Any:
     """The answer to a request."""
-    opener = _openers[0] if _openers else urllib.request.build_opener(_Redirects())
+    opener = _openers[0] if _openers else _usual()
     return opener.open(request, timeout=within)
 
 
-def _proxies(environment: Mapping[str, str]) -> dict[str, str]:
-    """By scheme; `no` has those that are reached without one. Lower-case names win."""
-    names = sorted((name for name in environment if name.lower().endswith(_PROXY)), key=str.lower)
-    names.sort(key=str.islower)
-    return {name.lower().removesuffix(_PROXY): environment[name] for name in names}
+def _usual() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_Redirects(), _Proxies(os.environ))
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -68,10 +70,22 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Proxies(urllib.request.ProxyHandler):
-    """The library's own asks the variables of this process whom to spare."""
+    """By our own decision: the library's knows no ranges of addresses, and asks the variables of
+    this process whom to spare."""
 
-    def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> Any:
-        spared = getattr(urllib.request, "proxy_bypass_environment")  # noqa: B009 -- not in stubs
-        if req.host and spared(req.host, self.proxies):  # type: ignore[attr-defined]
-            return None
-        return super().proxy_open(req, proxy, type)
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__(dict.fromkeys(_SCHEMES, ""))
+        self._environment = environment
+
+    def proxy_open(self, req: urllib.request.Request, proxy: str, type: str) -> None:
+        """Let others open it, by way of the proxy if there is one."""
+        found = urlsplit(proxy_for(f"{type}://{req.host}", self._environment))
+        if not found.hostname:
+            return
+        login, _, address = found.netloc.rpartition("@")
+        if login:
+            plain = unquote(login).encode()
+            req.add_unredirected_header(
+                "Proxy-authorization", f"Basic {base64.b64encode(plain).decode()}"
+            )
+        req.set_proxy(address, "http")

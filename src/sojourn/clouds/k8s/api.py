@@ -126,6 +126,8 @@ class Api:
             raise MissingDependency("k8s", "Kubernetes support is not installed") from error
         cluster = self.login.cluster
         tls = self.credentials.tls()
+        if cluster.proxy and not cluster.proxy.startswith("http://"):
+            raise _unsupported_proxy()  # commands and uploads could not go by way of it
         try:
             client = httpx.Client(
                 base_url=cluster.server,
@@ -136,10 +138,7 @@ class Api:
                 limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
             )
         except (ValueError, ImportError, httpx.InvalidURL):  # SOCKS needs another package
-            raise AuthError(
-                "The proxy of the Kubernetes API server is not valid or not supported",
-                hint="Check proxy-url in your kubeconfig and HTTPS_PROXY; use an HTTP proxy.",
-            ) from None
+            raise _unsupported_proxy() from None
         weakref.finalize(self, client.close)
         return client
 
@@ -344,6 +343,14 @@ class Api:
                 continue
             raise refusal(what, code, told, self.namespace)
         raise AssertionError  # the pauses never end
+
+
+def _unsupported_proxy() -> AuthError:
+    """Not named: it may have a password in it."""
+    return AuthError(
+        "The proxy of the Kubernetes API server is not valid or not supported",
+        hint="Check proxy-url in your kubeconfig and HTTPS_PROXY; use an http:// proxy.",
+    )
 
 
 def _endless(pauses: tuple[float, ...]) -> Iterator[float]:

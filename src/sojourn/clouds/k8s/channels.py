@@ -7,7 +7,6 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
-from urllib.request import getproxies, proxy_bypass
 
 from sojourn.clouds.k8s.errors import refusal, unreachable
 from sojourn.clouds.k8s.wire import Wire, open_wire
@@ -160,9 +159,8 @@ def _try(
     cluster = api.login.cluster
     server = cluster.server.rstrip("/")
     try:
-        wire = open_wire(
-            server, api.credentials.tls(), cluster.server_name, cluster.proxy or _proxy(server)
-        )
+        # The same proxy as for all other calls, or none: `login` decided.
+        wire = open_wire(server, api.credentials.tls(), cluster.server_name, cluster.proxy)
     except OSError as error:
         raise unreachable(server, error) from error
     try:
@@ -182,13 +180,6 @@ def _try(
     except BaseException:
         wire.close()
         raise
-
-
-def _proxy(server: str) -> str:
-    """What this computer's environment asks for, as for all other calls."""
-    scheme, _, rest = server.partition("://")
-    host = rest.partition("/")[0]
-    return "" if proxy_bypass(host) else getproxies().get(scheme, "")
 
 
 def _protocol(url: str, offered: Sequence[str]) -> ClientProtocol:

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sojourn.clouds.k8s import signs
-from sojourn.clouds.k8s.proxies import proxy_for
 from sojourn.core.errors import AuthError
+from sojourn.core.proxies import proxy_for
 
 __all__ = ["Cluster", "Login", "User", "load"]
 
@@ -177,7 +177,7 @@ def _cluster(found: dict[str, Any], folder: Path, source: str) -> Cluster:
         server=server,
         ca=_content(found, "certificate-authority", folder, source),
         insecure=bool(found.get("insecure-skip-tls-verify")),
-        proxy=str(found.get("proxy-url") or "") or proxy_for(server),
+        proxy=str(found.get("proxy-url") or "") or proxy_for(server, os.environ),
         server_name=str(found.get("tls-server-name") or ""),
         exec_config=_extension(found, _EXEC_CONFIG),
     )
@@ -281,7 +281,7 @@ def _own_account() -> Login:
     own = namespace.read_text().strip() if namespace.is_file() else ""
     server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
     return Login(
-        Cluster(server, _bytes(folder / "ca.crt"), proxy=proxy_for(server)),
+        Cluster(server, _bytes(folder / "ca.crt"), proxy=proxy_for(server, os.environ)),
         User(token_file=str(folder / "token")),
         os.environ.get(signs.NAMESPACE) or own or "default",
         "in-cluster",

@@ -370,7 +370,7 @@ def test_a_server_by_another_name(tmp_path: Path, authority: Authority, proxied:
 
 
 def test_proxies_that_cannot_be(server: Server, authority: Authority) -> None:
-    for proxy in ("socks9://user:s3cr3t@x", "s3cr3t"):
+    for proxy in ("socks9://user:s3cr3t@x", "s3cr3t", "https://user:s3cr3t@x"):
         with pytest.raises(AuthError, match="proxy") as caught:
             _api(server, authority, proxy=proxy).get("Pod", "x")
         assert "s3cr3t" not in str(caught.value)

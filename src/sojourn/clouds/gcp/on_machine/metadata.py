@@ -10,13 +10,15 @@ __all__ = ["authorized", "get"]
 
 _ADDRESS = "http://metadata.google.internal/computeMetadata/v1/instance/"
 _WITHIN = 5.0
+# No proxy is asked: the service answers this machine alone.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def get(path: str) -> str:
     """A value of this instance; empty if there is none."""
     request = urllib.request.Request(_ADDRESS + path, headers={"Metadata-Flavor": "Google"})
     try:
-        with urllib.request.urlopen(request, timeout=_WITHIN) as answer:
+        with _DIRECT.open(request, timeout=_WITHIN) as answer:
             text: str = answer.read().decode()
     except urllib.error.HTTPError as error:
         if error.code == 404:

@@ -1,30 +1,37 @@
-"""Which proxy leads to a server, by the variables of the environment; read as kubectl does."""
+"""Which proxy leads to a server, by the variables of an environment; read as kubectl does.
+
+One decision for all connections to a server: libraries differ in what NO_PROXY may hold, and
+whether this computer is spared.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-import os
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["proxy_for"]
 
 
-def proxy_for(server: str) -> str:
+def proxy_for(server: str, environment: Mapping[str, str]) -> str:
     """The URL of the proxy; empty if there is none, or none for this server."""
     parts = urlsplit(server)
-    proxy = _variable(f"{parts.scheme}_proxy")
+    proxy = _variable(environment, f"{parts.scheme}_proxy")
     host = (parts.hostname or "").rstrip(".")
     if not proxy or not host or _is_local(host):
         return ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    spared = [item.strip().lower() for item in _variable("no_proxy").split(",")]
+    spared = [item.strip().lower() for item in _variable(environment, "no_proxy").split(",")]
     if any(_matches(item, host, port) for item in spared if item):
         return ""
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _variable(name: str) -> str:
-    return os.environ.get(name.upper()) or os.environ.get(name.lower()) or ""
+def _variable(environment: Mapping[str, str], name: str) -> str:
+    return environment.get(name.upper()) or environment.get(name.lower()) or ""
 
 
 def _is_local(host: str) -> bool:

@@ -6,7 +6,11 @@ import os
 
 import pytest
 
-from sojourn.clouds.k8s.proxies import proxy_for
+from sojourn.core.proxies import proxy_for as by_environment
+
+
+def proxy_for(server: str) -> str:
+    return by_environment(server, os.environ)
 
 
 @pytest.fixture(autouse=True)
