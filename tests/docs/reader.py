@@ -21,7 +21,7 @@ _END = "=== end of line"
 # Programs that the documents name, and what stands for them here. Nobody is asked to approve, and
 # nothing is fetched: libraries are those that the tests have.
 _PROGRAMS = {
-    "sojourn": '"{python}" -m sojourn.cli "$@"',
+    "sojourn": '"{python}" -m sojourn "$@"',
     "terraform": '"{python}" -m tests.docs.approving "$@"',
     "python3": '"{python}" "$@"',
     "pip": '"{python}" -m tests.docs.pip "$@"',

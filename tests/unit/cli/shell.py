@@ -22,7 +22,7 @@ from typing import Any
 from tests.support.processes import MARK, marked
 from tests.support.waiting import patience
 
-COMMAND = (sys.executable, "-m", "sojourn.cli")
+COMMAND = (sys.executable, "-m", "sojourn")
 
 
 class Terminal:

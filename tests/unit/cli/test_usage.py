@@ -7,6 +7,9 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +32,20 @@ def test_help_lists_every_command(shell: Shell) -> None:
 
 def test_version(shell: Shell) -> None:
     assert shell.ok("--version") == f"sojourn, version {__version__}\n"
+
+
+@pytest.mark.parametrize("module", ["sojourn", "sojourn.cli"])
+def test_the_command_line_is_a_module_too(module: str) -> None:
+    command = [sys.executable, "-m", module, "--version"]
+    assert subprocess.check_output(command, text=True) == f"sojourn, version {__version__}\n"
+
+
+def test_the_version_stands_in_one_place() -> None:
+    """An installation has the number of the code; the project's file has none of its own."""
+    assert metadata.version("sojourn") == __version__
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    assert 'dynamic = ["version"]' in text
+    assert not re.search(r"^version\s*=", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
