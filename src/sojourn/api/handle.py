@@ -168,6 +168,14 @@ class Handle:
         """Files in its workdir that are new or differ from what was uploaded, caches aside."""
         return self._cloud.data(self._id).changed(self._ctx)
 
+    def misses_some(self, output: str | None = None) -> bool:
+        """Whether it left files that do not come home, and only you can tell if you want them:
+        no changed file is in the output, or it has none, or programs here could run them.
+
+        `output`: another one than the task says.
+        """
+        return engine.results.misses_some(self._ctx, self._cloud, self._id, output)
+
     def lost_some(self) -> bool:
         """Whether some of its output could not be stored, and may still be on a machine."""
         return engine.results.lost_some(self._ctx, self._cloud, self._id)

@@ -8,6 +8,7 @@ verb finds again what an earlier one made, and can be repeated.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sojourn.core.logpart import WHOLE, LogPart
@@ -39,6 +40,7 @@ __all__ = [
     "LogCursor",
     "MadeImage",
     "Member",
+    "Place",
     "Reach",
     "RemoteProcess",
     "Resource",
@@ -119,11 +121,20 @@ class Terminal:
     name: str = "xterm"
 
 
+class Place(str, Enum):
+    """Where a changed file is, seen from what comes home."""
+
+    HOME = "home"
+    WITHHELD = "withheld"  # in the output, but a program on this computer would run it by itself
+    OUTSIDE = "outside"
+
+
 class ChangedFile(NamedTuple):
     """A file that a task left in its workdir and that was not uploaded like this."""
 
     path: str
     size: int
+    place: Place = Place.OUTSIDE
 
 
 class Ignore(Protocol):
@@ -337,10 +348,13 @@ class Data(Protocol):
     def holds(self, ctx: Context, output: str) -> bool:
         """Whether any rank has anything at this path. Absent: no."""
 
-    def changed(self, ctx: Context) -> list[ChangedFile]:
+    def changed(
+        self, ctx: Context, output: str = "", filters: Filters | None = None
+    ) -> list[ChangedFile]:
         """Files of all ranks that are new or differ from what was pushed, caches aside.
 
-        Absent: none.
+        `output`: what comes home, which decides on the place of each; a file there counts even if
+        it was written anew with the same bytes. Absent: none.
         """
 
     def uploading(self, ctx: Context) -> Activity | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import SojournError
 from sojourn.core.status import State
 from sojourn.engine.observe import is_complete, status
-from sojourn.engine.results import left_nothing, lost_some
+from sojourn.engine.results import left_nothing, lost_some, misses_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,9 +57,6 @@ def _why(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     # `run` keeps them for the same reasons: results may be elsewhere, or still on a machine.
     if now.state is State.SUCCEEDED and left_nothing(ctx, cloud, id):
         return ""
-    data = cloud.data(id)
-    if data.load(ctx).storage.output is None and data.changed(ctx):
-        return ""
-    if lost_some(ctx, cloud, id):
+    if misses_some(ctx, cloud, id) or lost_some(ctx, cloud, id):
         return ""
     return f"ended: {now.state}"

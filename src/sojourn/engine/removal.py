@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from sojourn.core.status import State
 from sojourn.engine import ledger
 from sojourn.engine.home import find_home
 from sojourn.engine.lifecycle import exists, stages, stop_for_good
-from sojourn.engine.results import bring, lost_some, unclaimed
+from sojourn.engine.results import bring, lost_some, missed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud, Data, Resource
     from sojourn.core.task import Task
     from sojourn.engine.home import Home
+    from sojourn.engine.results import Missed
 
 __all__ = ["conclude", "delete", "discard", "keep_results"]
 
@@ -82,6 +84,7 @@ def _why_kept(
         )
         return f"its machines stay for {stay}"
     home = find_home(ctx, data, id, task=task)
+    left = missed(ctx, data, home)
     if state is State.SUCCEEDED and home.output and not data.holds(ctx, home.output):
         ctx.warn(
             f"Keeping {id}: it succeeded, but its output folder is empty. "
@@ -89,15 +92,27 @@ def _why_kept(
             f"or `sojourn delete {id}` to remove it."
         )
         return "its output folder is empty"
-    found = unclaimed(ctx, data, home)
-    if found:
-        ctx.warn(
-            f"Keeping {id}: it left {found} but has no output folder. "
-            f"Run `sojourn pull {id} --output .` to download everything, "
-            f"or `sojourn delete --no-pull {id}` to discard it."
-        )
-        return "it left files but has no output folder"
+    if left.why:
+        ctx.warn(f"Keeping {id}: it {_left(left)}. {_ways_out(id, left)}.")
+        return f"it left files but {_short(left, home)}"
     return ""
+
+
+def _left(left: Missed) -> str:
+    return f"left {left.files} but {left.why}"
+
+
+def _short(left: Missed, home: Home) -> str:
+    """Why, without what differs from task to task."""
+    return left.why.replace(f" {home.output!r}", "") if home.output else left.why
+
+
+def _ways_out(id: TaskId, left: Missed) -> str:
+    what = "everything" if left.output == "." else "by name"
+    return (
+        f"Run `sojourn pull {id} --output {shlex.quote(left.output)}` to download {what}, "
+        f"or `sojourn delete --no-pull {id}` to discard it"
+    )
 
 
 def delete(
@@ -138,7 +153,7 @@ def delete(
 def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:
     """Bring home what a task that has ended left, and save its log; its store may be cleared."""
     data = cloud.data(id)
-    _fetch(ctx, cloud, id, find_home(ctx, data, id, task=task), force=False)
+    _fetch(ctx, cloud, id, find_home(ctx, data, id, task=task), force=False, named=False)
     _save_log(ctx, data, id)
 
 
@@ -183,28 +198,32 @@ def _found_home(
         return None
 
 
-def _fetch(ctx: Context, cloud: Cloud, id: TaskId, home: Home, force: bool) -> None:
+def _fetch(
+    ctx: Context, cloud: Cloud, id: TaskId, home: Home, force: bool, *, named: bool = True
+) -> None:
+    """`named`: somebody wants this very task to be gone."""
     data = cloud.data(id)
     try:
         bring(ctx, data, id, home)
         _tell_of_lost(ctx, data)
-        _refuse_to_lose(ctx, cloud, id, home)
+        _refuse_to_lose(ctx, cloud, id, home, named)
     except (SojournError, OSError) as error:
         _without_results(ctx, id, error, force)
 
 
-def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home) -> None:
+def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home, named: bool) -> None:
     if home.output and lost_some(ctx, cloud, id):
         raise Conflict(
             f"Some results of {id} could not be stored and were not downloaded",
             hint=f"Run `sojourn status {id}` to see where they are.",
         )
-    found = unclaimed(ctx, cloud.data(id), home)
-    if found:
-        raise Conflict(
-            f"{id} left {found} but has no output folder",
-            hint=f"Run `sojourn pull {id} --output .` to download everything, "
-            f"or `sojourn delete --no-pull {id}` to discard it.",
+    left = missed(ctx, cloud.data(id), home)
+    if left.why and not (named and left.outside):
+        raise Conflict(f"{id} {_left(left)}", hint=f"{_ways_out(id, left)}.")
+    if left.files:
+        ctx.warn(
+            f"Discarding {left.files} outside the output folder {home.output!r}. "
+            "Next time, use `--output .` to download everything, or `--keep` to choose later."
         )
 
 

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import SojournError
+from sojourn.core.filters import Filters
+from sojourn.core.guarded import guarded_name
+from sojourn.core.interfaces import Place
 from sojourn.core.sizes import size_of
 from sojourn.engine import ledger
-from sojourn.engine.home import find_home
+from sojourn.engine.home import Home, find_home
 from sojourn.engine.lifecycle import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import ChangedFile, Cloud, Data
     from sojourn.core.task import Task
-    from sojourn.engine.home import Home
 
-__all__ = ["amend", "bring", "left_nothing", "lost_some", "pull", "unclaimed"]
+__all__ = ["Missed", "amend", "bring", "left_nothing", "lost_some", "missed", "misses_some", "pull"]
 
 
 def pull(
@@ -70,11 +72,42 @@ def _writing_home(id: TaskId, target: Path) -> Iterator[None]:
         ) from error
 
 
-def unclaimed(ctx: Context, data: Data, home: Home) -> str:
-    """What a task left in its workdir though nobody said what should come home; empty: nothing."""
-    if home.said:
-        return ""
-    return _described(data.changed(ctx))
+@dataclass(frozen=True)
+class Missed:
+    """What a task changed, and does not come home.
+
+    `files`: in words; empty if there is nothing. `why`: why nobody but the user can tell whether
+    they are wanted; empty if other results do come home. `output`: what would bring them.
+    `outside`: they are outside the output that somebody chose, so whoever deletes the task by its
+    name decides on them.
+    """
+
+    files: str = ""
+    why: str = ""
+    output: str = "."
+    outside: bool = False
+
+
+def missed(ctx: Context, data: Data, home: Home) -> Missed:
+    """What a task changed in its workdir and does not come home.
+
+    What was only uploaded is no result: an output with old files in it is as good as empty.
+    """
+    if home.said and not home.output:
+        return Missed()
+    changed = data.changed(ctx, home.output, home.filters)
+    if not home.output:
+        return Missed(_described(changed), "has no output folder") if changed else Missed()
+    withheld = [file for file in changed if file.place is Place.WITHHELD]
+    if withheld:
+        why = "programs on this computer could run them by themselves"
+        return Missed(_described(withheld), why, guarded_name(withheld[0].path, home.output))
+    outside = [file for file in changed if file.place is Place.OUTSIDE]
+    if not outside:
+        return Missed()
+    some_come = len(outside) < len(changed)
+    why = "" if some_come else f"changed nothing in its output folder {home.output!r}"
+    return Missed(_described(outside), why, outside=True)
 
 
 def _described(changed: Sequence[ChangedFile]) -> str:
@@ -101,6 +134,18 @@ def left_nothing(ctx: Context, cloud: Cloud, id: TaskId, output: str | None = No
     data = cloud.data(id)
     output = output or data.load(ctx).storage.output
     return bool(output) and not data.holds(ctx, output or "")
+
+
+def misses_some(ctx: Context, cloud: Cloud, id: TaskId, output: str | None = None) -> bool:
+    """Whether a task left files of which only the user can tell whether they are wanted.
+
+    `output`: another one than the task says.
+    """
+    data = cloud.data(id)
+    storage = data.load(ctx).storage
+    output = storage.output if output is None else output
+    home = Home(Path(), output or "", Filters(storage.exclude), said=output is not None)
+    return bool(missed(ctx, data, home).why)
 
 
 def lost_some(ctx: Context, cloud: Cloud, id: TaskId) -> bool:

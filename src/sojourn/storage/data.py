@@ -159,10 +159,13 @@ class StoreData:
     def holds(self, ctx: Context, output: str) -> bool:
         return holds(self._at(ctx), range(self._ranks(ctx)), output)
 
-    def changed(self, ctx: Context) -> list[ChangedFile]:
+    def changed(
+        self, ctx: Context, output: str = "", filters: Filters | None = None
+    ) -> list[ChangedFile]:
         try:
             task = self.load(ctx)
-            return changed_files(self._at(ctx), range(task.parallelism), task.files)
+            ranks = range(task.parallelism)
+            return changed_files(self._at(ctx), ranks, task.files, output, filters)
         except NotFound:
             return []
 

@@ -7,6 +7,7 @@ others get `name.rankN`. What a rank left as it was pushed gives way to what ano
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sojourn.core.context import Context
+    from sojourn.storage.guard import Guard
 
 __all__ = ["Base", "Joined", "free_name", "untouched"]
 
@@ -33,6 +35,18 @@ class Joined:
     base: Base
     entries: dict[str, Entry] = field(default_factory=dict)
     objects: dict[str, int] = field(default_factory=dict)
+    withheld: Counter[str] = field(default_factory=Counter)
+
+    def withhold(self, guard: Guard) -> None:
+        """Leave out what stays in the store, and count the results in it by the part they are in.
+
+        What a rank left as it was pushed is none.
+        """
+        parts = {path: part for path in self.entries if (part := guard.part(path))}
+        for path, part in parts.items():
+            entry = self.entries.pop(path)
+            if entry.kind != FOLDER and not untouched(entry, self.base):
+                self.withheld[part] += 1
 
     def add(
         self, ctx: Context, rank: int, entries: Iterable[Entry], objects: Mapping[str, int]

@@ -6,12 +6,14 @@ written but at the output, whatever a machine stored: see `output`.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage import layout
 from sojourn.storage.given import with_given
+from sojourn.storage.guard import Guard
 from sojourn.storage.join import Base, Joined, untouched
 from sojourn.storage.landing import alone, bring_to_disk, landing
 from sojourn.storage.manifest import FOLDER, Manifest
@@ -23,6 +25,7 @@ from sojourn.storage.room import Room
 from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -34,6 +37,7 @@ __all__ = ["holds", "pull"]
 
 _TRIES = 5
 _STEP = "Downloading results"
+_NAMED = 3  # parts that a warning names
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,8 @@ def _pull(
     found = {rank: newest_of_rank(store, rank, ctx) or pushed for rank in ranks}
     manifests = {rank: manifest for rank, manifest in found.items() if manifest}
     joined = _join(ctx, pushed, manifests, wanted)
+    if joined.withheld:
+        ctx.warn(_told_of_withheld(joined.withheld))
     if not joined.entries:
         return []
     base = wanted.base(pushed) if pushed else None
@@ -143,6 +149,18 @@ def _pull(
     return [entry.path for entry in todo if entry.kind != FOLDER]
 
 
+def _told_of_withheld(withheld: Counter[str]) -> str:
+    count = sum(withheld.values())
+    files = "1 file" if count == 1 else f"{count:,} files"
+    parts = sorted(withheld)
+    more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+    return (
+        f"Not downloading {files} that programs on this computer could run by themselves: "
+        f"{', '.join(parts[:_NAMED])}{more}. "
+        f"Run `sojourn pull ID --output {shlex.quote(parts[0])}` to download by name."
+    )
+
+
 def _join(
     ctx: Context, pushed: Manifest | None, manifests: dict[int, Manifest], wanted: _Wanted
 ) -> Joined:
@@ -161,6 +179,7 @@ def _join(
         manifest = manifests[rank]
         entries = moved_home(root, home, manifest.entries, wanted.filters)
         joined.add(ctx, rank, entries, manifest.objects)
+    joined.withhold(Guard(home, joined.entries, wanted.into))
     if joined.entries:
         above = folders_above(home, [manifests[rank].entries for rank in there])
         joined.entries = {folder.path: folder for folder in above} | joined.entries

@@ -133,9 +133,9 @@ def _refuse_to_lose(handle: api.Handle, storage: Storage) -> None:
     """A script that succeeded without any output has most likely written it elsewhere."""
     if not storage.output or handle.status().state is not State.SUCCEEDED:
         return
-    if handle.left_nothing(storage.output) and handle.changed():
+    if handle.misses_some(storage.output):
         raise Conflict(
-            f"{handle.id} succeeded but left nothing in its output {storage.output!r}; "
+            f"{handle.id} succeeded but left nothing new in its output {storage.output!r}; "
             "its results could be in another folder",
             hint=f"Run `sojourn pull {handle.id} --output . --into FOLDER` to download everything. "
             "Then correct or remove `output` and run `terraform apply` before "

@@ -57,6 +57,59 @@ def test_a_changed_file_counts_and_an_untouched_one_does_not(lab: Lab) -> None:
     sojourn.get(result.id).delete(fetch=False)
 
 
+def test_an_output_with_nothing_but_old_files_is_as_good_as_empty(lab: Lab) -> None:
+    (lab.workdir / "results").mkdir()
+    (lab.workdir / "results/old.bin").write_text("of the last run\n")
+    script = "mkdir output2; echo new > output2/new.bin"
+    result = lab.run(script, storage=_unsaid(lab, "results"))
+    assert result.kept == "it left files but changed nothing in its output folder"
+    told = _warnings(lab)
+    assert "output2/new.bin (4 B)" in told
+    assert f"sojourn pull {result.id} --output ." in told
+    handle = sojourn.get(result.id)
+    assert [handle.id for handle, _ in sojourn.gc()] == []
+    assert handle.pull(output=".") == ["output2/new.bin"]
+    handle.delete()
+
+
+def test_files_beside_the_output_are_told_of_before_they_go(lab: Lab) -> None:
+    script = "mkdir results; echo 1 > results/a; echo 2 > b; echo 3 > c"
+    result = lab.run(script, storage=_unsaid(lab, "results"))
+    assert result.kept == ""
+    told = _warnings(lab)
+    assert "Discarding 2 new or changed files (4 B), such as b outside the output" in told
+    assert "--output ." in told
+
+
+def test_an_output_that_was_written_once_more_with_the_same_bytes_is_none_of_it(lab: Lab) -> None:
+    (lab.workdir / "results").mkdir()
+    (lab.workdir / "results/model").write_text("same\n")
+    script = "rm results/model; echo same > results/model; echo 2 > b"
+    assert lab.run(script, storage=_unsaid(lab, "results")).kept == ""
+
+
+def test_what_programs_here_would_run_stays_in_the_store_until_it_is_asked_for(lab: Lab) -> None:
+    (lab.workdir / ".git").mkdir()
+    (lab.workdir / ".git/config").write_text("mine\n")
+    script = (
+        "mkdir -p .git sub/.git; echo theirs | tee .git/config sub/.git/config > .envrc; echo 1 > a"
+    )
+    result = lab.run(script, storage=_unsaid(lab, "."))
+    assert result.kept == "it left files but programs on this computer could run them by themselves"
+    assert (lab.workdir / "a").read_text() == "1\n"
+    assert (lab.workdir / ".git/config").read_text() == "mine\n"
+    assert not (lab.workdir / ".envrc").exists()
+    assert not (lab.workdir / "sub/.git").exists()
+    assert "Not downloading 3 files" in _warnings(lab)
+    handle = sojourn.get(result.id)
+    with pytest.raises(Conflict, match="could run them by themselves"):
+        handle.delete()
+    elsewhere = lab.workdir.parent / "elsewhere"
+    assert handle.pull(elsewhere, output=".git") == [".git/config"]
+    assert (elsewhere / ".git/config").read_text() == "theirs\n"
+    handle.delete(fetch=False)
+
+
 def test_an_output_that_is_blank_on_purpose_discards_what_is_left(lab: Lab) -> None:
     result = lab.run(_MODEL, storage=_unsaid(lab, ""))
     assert (result.kept, _warnings(lab)) == ("", "")

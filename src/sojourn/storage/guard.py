@@ -1,0 +1,75 @@
+"""Which results a pull leaves in the store: what programs on this computer would run by themselves.
+
+What the user names is what they want: below an output such as `.git`, nothing is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from sojourn.core.guarded import guarded_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["Guard"]
+
+# Git takes any folder with these for a repository, whatever its name is.
+_REPOSITORY = ("HEAD", "objects", "refs")
+_MAKE_ONE = frozenset(name.lower() for name in _REPOSITORY)
+# And without one of these it is none, or runs nothing that the folder says.
+_RUN = frozenset({"head", "config", "hooks", "commondir"})
+
+
+class Guard:
+    """Looks at paths that an output gets at `home`.
+
+    `paths`: all of them. `into`: the folder that they come to, if they do: what is there already
+    may become a repository with what comes.
+    """
+
+    def __init__(self, home: str, paths: Iterable[str], into: Path | None = None) -> None:
+        self._named = bool(guarded_part(home))
+        self._above = "" if home == "." else f"{home}/"
+        self._repositories = {} if self._named else _repositories(paths, into)
+
+    def part(self, path: str) -> str:
+        """The file or folder that stays in the store because of which this one does; or empty."""
+        if self._named or not path.startswith(self._above):
+            return ""
+        below = guarded_part(path[len(self._above) :])
+        if below:
+            return self._above + below
+        return self._in_repository(path) if self._repositories else ""
+
+    def _in_repository(self, path: str) -> str:
+        start = 0
+        while start <= len(path):
+            end = path.find("/", start)
+            end = len(path) if end < 0 else end
+            names = self._repositories.get(path[: max(0, start - 1)])
+            if names and path[start:end].lower() in names:
+                return path[:end]
+            start = end + 1
+        return ""
+
+
+def _repositories(paths: Iterable[str], into: Path | None) -> dict[str, frozenset[str]]:
+    """Folders that git takes for repositories, with the names in each that must not come."""
+    coming: dict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        if name.lower() in _MAKE_ONE:
+            coming[folder].add(name.lower())
+    found = {}
+    for folder, names in coming.items():
+        here = {
+            name.lower() for name in _REPOSITORY if into and os.path.lexists(into / folder / name)
+        }
+        if names | here == _MAKE_ONE:
+            # One that has a HEAD here must not get the rest of it either.
+            found[folder] = _RUN | _MAKE_ONE if "head" in here else _RUN
+    return found

@@ -1,0 +1,95 @@
+"""What a pull leaves in the store: what programs on this computer would run by themselves."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.support.trees import Dir, File, Link, Node
+from tests.unit.storage.home import Home, new, write_tree_at
+
+pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
+
+_GIT: dict[str, Node] = {".git": Dir(), ".git/config": new(b"theirs")}
+
+
+def _bare(folder: str, config: str = "") -> dict[str, Node]:
+    return {
+        folder: Dir(),
+        f"{folder}/HEAD": new(b"ref: refs/heads/main\n"),
+        f"{folder}/config": new(config.encode()),
+        f"{folder}/objects": Dir(),
+        f"{folder}/objects/pack": Dir(),
+        f"{folder}/refs": Dir(),
+        f"{folder}/refs/heads": Dir(),
+    }
+
+
+def test_a_repository_is_neither_created_nor_replaced(home: Home) -> None:
+    home.push({})
+    write_tree_at(home.into, {".git/config": File(b"mine")})
+    home.rank({**_GIT, "sub": Dir(), "sub/.git": new(b"gitdir: x"), "a": new(b"1")})
+    assert home.pull(".") == ["a"]
+    assert home.files() == {".git/config": b"mine", "a": b"1"}
+    [told] = home.warnings
+    assert told.startswith("Not downloading 2 files that programs on this computer could run")
+    assert ".git, sub/.git" in told
+
+
+def test_it_comes_if_it_is_asked_for_by_name(home: Home) -> None:
+    home.push({})
+    home.rank(_GIT)
+    assert home.pull(".git") == [".git/config"]
+    assert home.pull(".git/config") == []
+    assert home.warnings == []
+
+
+def test_what_was_uploaded_and_not_changed_is_not_told_of(home: Home) -> None:
+    home.push({".envrc": File(b"mine"), "a": File(b"old")})
+    home.rank({".envrc": File(b"mine"), "a": new(b"new")})
+    assert home.pull(".") == ["a"]
+    assert home.warnings == []
+
+
+@pytest.mark.parametrize("output", [".", "out"])
+def test_a_folder_that_git_takes_for_a_repository_does_not_become_one(
+    home: Home, output: str
+) -> None:
+    home.push({})
+    home.rank(_bare("out", "[core]\n\tfsmonitor = touch ran; false\n\tbare = false\n"))
+    home.pull(output)
+    assert (home.into / "out/objects").is_dir()
+    assert _git_folder(home, "out") != "."
+    assert "out/HEAD" in home.warnings[0]
+
+
+def test_nor_does_one_that_comes_in_pieces(home: Home) -> None:
+    home.push({})
+    whole = _bare("out")
+    head = {path: node for path, node in whole.items() if path in ("out", "out/HEAD")}
+    home.rank(head)
+    assert home.pull(".") == ["out/HEAD"]
+    home.update(0, {path: node for path, node in whole.items() if path != "out/HEAD"})
+    home.pull(".")
+    assert _git_folder(home, "out") != "."
+
+
+def test_a_symlink_to_a_repository_does_not_bring_it_under_another_name(home: Home) -> None:
+    home.push({})
+    moved = {path.replace("git", ".git", 1): node for path, node in _bare("git").items()}
+    home.rank({**moved, "out": Link(".git")})
+    home.pull("out")
+    assert _git_folder(home, "out") != "."
+
+
+def _git_folder(home: Home, folder: str) -> str:
+    """What git takes for the repository of a folder; `.`: the folder itself."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--git-dir"],
+        cwd=home.into / folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip()
