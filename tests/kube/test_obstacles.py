@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import sojourn
-from sojourn.core.errors import InvalidInput, QuotaError, SojournError
+from sojourn.core.errors import CapacityError, InvalidInput, QuotaError, SojournError
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab
 from tests.kube import images
@@ -96,6 +96,24 @@ def test_a_volume_that_cannot_be_shared(lab: Lab, kit: KubernetesKit) -> None:
     with pytest.raises(SojournError, match=r"ReadWriteMany|is not bound"):
         lab.create("true", parallelism=2, options={"storage_class": "node"})
     assert kit.leaks() == []
+
+
+def test_a_volume_that_cannot_be_shared_and_nothing_to_upload(lab: Lab, kit: KubernetesKit) -> None:
+    """Whoever waits for the task learns it, and it is as a creation that failed."""
+    given: dict[str, Any] = {
+        "parallelism": 3,
+        "storage": sojourn.Storage(),
+        "options": {"storage_class": "node"},
+    }
+    with pytest.raises(CapacityError, match="ReadWriteMany") as caught:
+        lab.run("true", **given)
+    assert "Everything created so far was removed" in caught.value.hint
+    assert kit.leaks() == []
+    with pytest.raises(CapacityError, match="ReadWriteMany") as caught:
+        lab.run("true", keep_failed=True, **given)
+    (left,) = sojourn.list_tasks()
+    assert f"sojourn delete {left.id}" in caught.value.hint
+    left.delete(force=True)
 
 
 def test_an_account_that_is_not_there(lab: Lab, kit: KubernetesKit) -> None:

@@ -151,9 +151,10 @@ def run(
     """
     ctx = ctx or context_for(on_event)
     handle = create(task, gitignore=gitignore, ctx=ctx, **changes)
-    for line in handle.logs(follow=True):
-        ctx.emit(line)
-    return handle.conclude(keep=keep, keep_failed=keep_failed)
+    with handle.awaited(keep=keep or keep_failed):
+        for line in handle.logs(follow=True):
+            ctx.emit(line)
+        return handle.conclude(keep=keep, keep_failed=keep_failed)
 
 
 def _tell_of_missing(ctx: Context, task: Task) -> None:

@@ -15,6 +15,7 @@ from sojourn.core.logpart import LogPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
     from subprocess import CompletedProcess
 
@@ -137,6 +138,11 @@ class Handle:
         for _ in engine.observe.follow(self._ctx, self._cloud, self._id):
             pass
         return self._result()
+
+    def awaited(self, *, keep: bool = False) -> AbstractContextManager[None]:
+        """For whoever created it and waits for its end within: an error leaves nothing behind
+        without a word. A task that can never run is removed, unless `keep`."""
+        return engine.withdrawal.awaited(self._ctx, self._cloud, self._id, keep=keep)
 
     def pull(self, into: str | Path | None = None, *, output: str | None = None) -> list[str]:
         """Bring the output home; works at any time. Returns the paths that were written.

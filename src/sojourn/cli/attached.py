@@ -30,11 +30,13 @@ def see_through(
     """
     from sojourn.cli.following import attended, exit_code
 
-    now = attended(session, handle)
+    with handle.awaited(keep=keep or keep_failed):
+        now = attended(session, handle)
     code = exit_code(now)
     try:
         ended(handle, now)
-        result = handle.conclude(now, keep=keep, keep_failed=keep_failed)
+        with handle.awaited(keep=True):
+            result = handle.conclude(now, keep=keep, keep_failed=keep_failed)
     except NotFound:
         session.ctx.warn(
             f"Task {handle.id} was deleted by another command; its results were not downloaded here"

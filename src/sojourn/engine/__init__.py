@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         reaching,
         removal,
         results,
+        withdrawal,
     )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "reaching",
     "removal",
     "results",
+    "withdrawal",
 ]
 
 

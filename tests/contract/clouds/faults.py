@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sojourn import clouds
-from sojourn.core.errors import Transient
+from sojourn.core.errors import SojournError, Transient
 from sojourn.core.interfaces import Cloud
 
 _CALLS = {
@@ -30,8 +30,11 @@ _CALLS = {
 class Faults:
     """When to fail. `calls` counts them, so that a test can go through all."""
 
-    def __init__(self, at: int = -1, *, after: bool = False) -> None:
+    def __init__(
+        self, at: int = -1, *, after: bool = False, error: type[SojournError] = Transient
+    ) -> None:
         self.at = at
+        self.error = error
         self.after = after
         self.calls = 0
 
@@ -41,7 +44,7 @@ class Faults:
             return method(*args, **more)
         if self.after:
             method(*args, **more)
-        raise Transient(f"injected fault at call {self.at}, {method.__qualname__}")
+        raise self.error(f"injected fault at call {self.at}, {method.__qualname__}")
 
 
 class FaultyCloud:

@@ -6,6 +6,7 @@ before and once after it had its effect.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,7 +14,7 @@ import pytest
 
 import sojourn
 from sojourn import clouds
-from sojourn.core.errors import Transient
+from sojourn.core.errors import CapacityError, Transient
 from tests.contract.clouds.faults import Faults, FaultyCloud
 from tests.contract.clouds.lab import Lab
 
@@ -42,6 +43,17 @@ class Laboratory:
         with suppress(Transient):
             verb(self._lab)
         self._patch.setattr(clouds, "load", self._load)
+
+    def refused(self, verb: Verb, at: int) -> str | None:
+        """The hint of a verb with a fault that no repetition mends; None if it survives it."""
+        self._with(Faults(at, error=CapacityError))
+        try:
+            verb(self._lab)
+        except CapacityError as error:
+            return error.hint
+        finally:
+            self._patch.setattr(clouds, "load", self._load)
+        return None
 
     def _with(self, faults: Faults) -> Faults:
         self._patch.setattr(clouds, "load", lambda name: FaultyCloud(self._load(name), faults))
@@ -110,3 +122,20 @@ def test_delete(lab: Lab, laboratory: Laboratory, after: bool) -> None:
             handle.delete()
         assert lab.kit.leaks() == [], f"after a fault at call {at}"
         assert lab.output() == {"file": "result\n"}, f"lost by a fault at call {at}"
+
+
+def test_run_without_an_upload(lab: Lab, laboratory: Laboratory) -> None:
+    """An error that no repetition mends leaves nothing behind, or the hint says what and how to
+    delete it."""
+
+    def run(lab: Lab) -> None:
+        lab.run("echo done", storage=sojourn.Storage())
+
+    for at in range(1, laboratory.calls(run) + 1):
+        hint = laboratory.refused(run, at)
+        left = sojourn.list_tasks()
+        for handle in left:
+            told = hint is None or re.search(rf"sojourn delete (--force )?{handle.id}", hint)
+            assert told, f"at call {at}: {hint}"
+            handle.delete(force=True, fetch=False)
+        assert lab.kit.leaks() == [], f"after a fault at call {at}"

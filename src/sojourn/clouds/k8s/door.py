@@ -65,6 +65,7 @@ class Door:
         self._served: ServedStore | None = None
         self._end: weakref.finalize[..., Door] | None = None
         self._made = threading.Event()  # a pod, by us
+        self._reached = threading.Event()  # a pod that has the store
         self.ctx: Context | None = None
 
     def store(self) -> Store:
@@ -83,8 +84,8 @@ class Door:
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has asked for the store."""
-        return self._served is not None
+        """Whether somebody has got to the store, and not only asked for it."""
+        return self._served is not None and self._reached.is_set()
 
     def close(self) -> None:
         """Let go of it; a pod that was made for it is removed."""
@@ -101,7 +102,9 @@ class Door:
         command = _SERVE.format(
             library=places.LIBRARY, folder=shlex.quote(self._folder()), signs=places.SIGNS
         )
-        return duplex(self._api, pod, names.AGENT, ["/bin/sh", "-c", command])
+        stream = duplex(self._api, pod, names.AGENT, ["/bin/sh", "-c", command])
+        self._reached.set()
+        return stream
 
     def _pod(self) -> str:
         """The name of a pod that has the store, once it runs."""
