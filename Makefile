@@ -65,6 +65,7 @@ bench: $(VENV)/bench.done ## Measure beside the peers
 lock: $(VENV)/dev.done ## Choose new versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) pyproject.toml --group build -o requirements/run.txt
+	$(BIN)/python -m tests.simcloud.wheellock requirements/run.txt src/sojourn/agent/wheels.json
 	$(LOCK) pyproject.toml --all-extras --group build -o requirements/install.txt
 	$(LOCK) pyproject.toml --all-extras --group dev -o requirements/dev.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --group bench -o requirements/bench.txt
@@ -83,7 +84,7 @@ clean: ## Remove what the other targets made
 
 # What simulated machines install: tests talk to nobody, so it is fetched before.
 $(VENV)/dev.done $(VENV)/bench.done: $(VENV)/wheels.done $(VENV)/debs.done $(VENV)/openmpi.done $(VENV)/podman.done
-$(VENV)/wheels.done: $(VENV)/run.done
+$(VENV)/wheels.done: $(VENV)/run.done src/sojourn/agent/wheels.json
 	$(BIN)/python -m tests.simcloud.wheels $(VENV)/wheels
 	@touch $@
 $(VENV)/debs.done: $(VENV)/run.done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
+from sojourn.agent.wheels import locked
 from tests.simcloud.az import metadata
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az.instances import Instance
@@ -342,7 +344,9 @@ def test_tokens_outlive_their_identity(az: SimAzure, az_user: User) -> None:
 
 def test_obstore_works_inside_as_outside(az: SimAzure, az_user: User) -> None:
     """With the authorities of the system, and by names that only resolve there."""
-    wheels = sorted(_WHEELS.glob(f"*-3{sys.version_info.minor}/obstore-*.whl"))
+    python = f"3{sys.version_info.minor}"
+    needed = [each for each in locked(python, platform.machine()) if each.name == "obstore"]
+    wheels = [path for each in needed for path in _WHEELS.glob(f"{each.sha256}/*.whl")]
     if not wheels:
         pytest.skip("the wheels of machines are not there: make test fetches them")
     program = (

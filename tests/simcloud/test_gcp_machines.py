@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import platform
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
+from sojourn.agent.wheels import locked
 from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.gcp.instances import Instance
 from tests.simcloud.gcp.project import NUMBER, PROJECT
@@ -304,7 +306,8 @@ def test_object_store_logs_in_by_itself_in_a_machine(gcp: SimGCP, googler: User)
     [instance] = _running(gcp)
     machine = _machine(instance)
     tag = machine.run("python3", "-c", "import sys; print(*sys.version_info[:2], sep='')").stdout
-    found = [*_WHEELS.glob(f"*-{tag.strip()}/obstore-*.whl")]
+    needed = [each for each in locked(tag.strip(), platform.machine()) if each.name == "obstore"]
+    found = [path for each in needed for path in _WHEELS.glob(f"{each.sha256}/*.whl")]
     if not found:
         pytest.skip("no wheel of obstore for the Python of machines: run `make test` once")
     unpack = (

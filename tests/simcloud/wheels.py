@@ -6,13 +6,13 @@ import platform
 import sys
 from pathlib import Path
 
-from sojourn.agent.bundle import PYTHONS, fetch
+from sojourn.agent.wheels import fetch, locked, pythons
 
 
 def main(folder: Path) -> None:
     architecture = platform.machine().replace("arm64", "aarch64")
-    for python in PYTHONS:
-        fetch(python, architecture, folder)
+    for python in pythons():
+        fetch(locked(python, architecture), folder)
 
 
 if __name__ == "__main__":

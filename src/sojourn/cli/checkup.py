@@ -72,8 +72,7 @@ def _package(cloud: str, about: About, name: str) -> Finding:
         return Finding("ok", subject, metadata.version(name))
     except metadata.PackageNotFoundError:
         extra = f"pip install 'sojourn[{about.extra}]'"
-        install = "python -m ensurepip" if name == "pip" else extra
-        return Finding("note", subject, f"not installed, required to run tasks; run `{install}`")
+        return Finding("note", subject, f"not installed, required to run tasks; run `{extra}`")
 
 
 def _provider() -> Finding:

@@ -7,36 +7,10 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sojourn.agent import bundle
-from sojourn.core.errors import Transient
-
-
-def _pip(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """One that writes a wheel and half of another, and then succeeds or not."""
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        folder = Path(command[command.index("--dest") + 1])
-        for name in ("blake3", "obstore"):
-            (folder / f"{name}-1.0-py3-none-any.whl").write_bytes(b"wheel")
-        return subprocess.CompletedProcess(command, code, "", "killed")
-
-    monkeypatch.setattr(subprocess, "run", run)
-
-
-def test_what_a_broken_off_download_left_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _pip(monkeypatch, 1)
-    with pytest.raises(Transient, match=r"pip could not download the wheels for .*: killed"):
-        bundle.fetch("312", "x86_64", tmp_path)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-    _pip(monkeypatch, 0)
-    found = bundle.fetch("312", "x86_64", tmp_path)
-    assert [wheel.name.partition("-")[0] for wheel in found] == ["blake3", "obstore"]
 
 
 def test_a_bundle_has_our_packages_and_those_of_a_cloud(

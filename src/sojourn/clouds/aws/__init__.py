@@ -24,7 +24,7 @@ _SECURITY_GROUP = (
 ABOUT = About(
     title="AWS",
     extra="aws",
-    packages=("boto3", "cryptography", "pip"),  # pip fetches what machines need
+    packages=("boto3", "cryptography"),
     modules=("boto3", "cryptography"),
     variables=(
         "AWS_ACCESS_KEY_ID",

@@ -119,6 +119,7 @@ class LaunchTemplate(AwsResource):
                 user=deployment.offer.image.user,
                 marks=listing.can_mark(wanted),
                 page="docs/aws.md",
+                wheels=deployment.luggage().hashes,
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
             "region": location.region,

@@ -19,7 +19,7 @@ ABOUT = About(
     title="Azure",
     aliases=("azure",),
     extra="az",
-    packages=("azure-identity", "cryptography", "httpx", "pip"),  # pip fetches for machines
+    packages=("azure-identity", "cryptography", "httpx"),
     modules=("azure.identity", "cryptography", "httpx"),
     variables=(
         "AZURE_CLIENT_ID",

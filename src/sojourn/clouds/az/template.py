@@ -157,6 +157,7 @@ def _first_script(deployment: Deployment, identity: str) -> str:
             user=deployment.offer.image.name.user,
             marks=listing.can_mark(wanted),
             page="docs/azure.md",
+            wheels=deployment.luggage().hashes,
             notice=_SPOT_NOTICE if wanted.spot >= 0 else 0.0,
         ),
         "boot": https_url(location, BOOT),

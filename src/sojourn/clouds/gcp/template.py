@@ -146,6 +146,7 @@ class InstanceTemplate(TaskResource[Deployment]):
                 user=deployment.offer.image.user,
                 marks=listing.can_mark(wanted),
                 page="docs/gcp.md",
+                wheels=deployment.luggage().hashes,
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
             "grace": _GRACE,

@@ -22,7 +22,7 @@ ABOUT = About(
     title="Kubernetes",
     aliases=("kubernetes",),
     extra="k8s",
-    packages=("httpx", "websockets", "pip"),  # pip fetches what machines need
+    packages=("httpx", "websockets"),
     modules=("httpx", "websockets"),
     variables=(
         "KUBECONFIG",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.neighbour import launcher
+from sojourn.agent.wheels import hashes
 from sojourn.clouds.k8s import files, names
 from sojourn.clouds.k8s.machines import (
     GPU,
@@ -58,8 +59,9 @@ while :; do
     kill -0 "$agent" 2>/dev/null || exit "$code"
 done
 """
+_HASHES = hashes()  # of the wheels of all machines
 _UNPACK = f"""\
-import glob, io, os, platform, runpy, shutil, sys, zipfile
+import glob, hashlib, io, os, platform, runpy, shutil, sys, zipfile
 library = {places.LIBRARY!r}
 name = os.path.join({places.PROGRAM!r}, f"agent-{{platform.machine()}}.zip")
 if not os.path.isdir(library):
@@ -67,6 +69,8 @@ if not os.path.isdir(library):
     whole = zipfile.ZipFile(io.BytesIO(b"".join(open(part, "rb").read() for part in parts)))
     whole.extractall(library + ".new")
     for wheel in [item for item in whole.namelist() if item.endswith(".whl")]:
+        if hashlib.sha256(whole.read(wheel)).hexdigest() not in {_HASHES!r}:
+            sys.exit(wheel + " is not what was uploaded: its hash is unknown")
         zipfile.ZipFile(io.BytesIO(whole.read(wheel))).extractall(library + ".new")
     os.rename(library + ".new", library)
 sys.path.insert(0, library)

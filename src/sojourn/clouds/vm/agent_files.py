@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.agent.bundle import bundle
+from sojourn.agent.wheels import locked
 from sojourn.clouds.vm.paths import BOOT
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ class Luggage:
     pythons: Sequence[str]  # that the image may have: "312"
     architecture: str  # as `uname -m` has it
     package: str
+
+    @property
+    def hashes(self) -> list[str]:
+        """Of the wheels in it, by which a machine knows them."""
+        wheels = (wheel for each in self.pythons for wheel in locked(each, self.architecture))
+        return sorted({wheel.sha256 for wheel in wheels})
 
 
 class AgentFiles:

@@ -14,11 +14,14 @@ import zipfile
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from sojourn.agent.bundle import PYTHONS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["first_script"]
 
+_PYTHONS = " ".join(f"python{each[0]}.{each[1:]}" for each in reversed(PYTHONS))
 _BOOT = "sojourn.clouds.vm.on_machine"
 _SCRIPT = r"""#!/bin/sh
 # Whatever happens, this machine ends by itself.
@@ -37,7 +40,7 @@ fail() {{ # tell why, and leave the group for good: the next machine would fare 
     exit 1
 }}
 
-for python in python3 python3.13 python3.12 python3.11 python3.10 none; do
+for python in python3 {pythons} none; do
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && break
 done
 [ "$python" != none ] || fail 'This image has no Python 3.10 or later'
@@ -64,7 +67,7 @@ def first_script(settings: dict[str, Any], leave: str, package: str, modules: Se
     """
     program = base64.encodebytes(_program(settings, package, modules)).decode().strip()
     quoted = {name: shlex.quote(str(value)) for name, value in settings.items()}
-    return _SCRIPT.format(program=program, leave=leave.format(**quoted), **quoted)
+    return _SCRIPT.format(program=program, leave=leave.format(**quoted), pythons=_PYTHONS, **quoted)
 
 
 def _program(settings: dict[str, Any], package: str, modules: Sequence[str]) -> bytes:

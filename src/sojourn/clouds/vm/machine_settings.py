@@ -10,6 +10,8 @@ from sojourn.clouds.vm.paths import HOST_KEYS, PROBLEMS
 from sojourn.core.images import container_image
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sojourn.core.task import Task
     from sojourn.storage.store import StoreAddress
 
@@ -32,17 +34,19 @@ def machine_settings(
     user: str,
     marks: bool,
     page: str,
+    wheels: Sequence[str],
     notice: float = 0.0,
 ) -> dict[str, Any]:
     """The settings that `vm.on_machine` reads; a cloud adds its own. No secrets.
 
     `store` is as machines see it. `user`: whom the image lets in. `marks`: they tell at their group
-    how ranks ended. `page` is the cloud's page in the docs. `notice`: seconds that a machine has
-    once it is to be taken away.
+    how ranks ended. `page` is the cloud's page in the docs. `wheels`: the hashes of what it may
+    unpack. `notice`: seconds that a machine has once it is to be taken away.
     """
     return {
         "id": name,
         "page": page,
+        "wheels": list(wheels),
         "store": store.url,
         "store_options": dict(store.options),
         "problem_folder": PROBLEMS,

@@ -5,6 +5,7 @@ It comes with the first script. Nothing is installed yet, so it needs Python and
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import platform
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = ["boot"]
 
@@ -70,7 +71,7 @@ def boot(
     `fetch` has the content of a file beside the agent; what is not there is an HTTPError with 404.
     """
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _unpack(_patiently(settings, fetch), _FOLDER / "lib")
+    _unpack(_patiently(settings, fetch), _FOLDER / "lib", settings["wheels"])
     (_FOLDER / "settings.json").write_text(json.dumps(settings))
     _link(_FOLDER / "python", sys.executable)  # for commands from elsewhere
     _keep_away_upgrades()
@@ -99,9 +100,12 @@ def _keep_away_upgrades() -> None:
         (_NEEDRESTART / "conf.d" / "sojourn.conf").write_text(_SPARED)
 
 
-def _unpack(content: bytes, folder: Path) -> None:
+def _unpack(content: bytes, folder: Path, known: Sequence[str]) -> None:
+    """`known`: hashes, which came by another way than the wheels."""
     zipfile.ZipFile(io.BytesIO(content)).extractall(folder)
-    for wheel in (folder / "wheels").iterdir():
+    for wheel in sorted((folder / "wheels").iterdir()):
+        if hashlib.sha256(wheel.read_bytes()).hexdigest() not in known:
+            sys.exit(f"{wheel.name} in the store is not what was uploaded: its hash is unknown")
         zipfile.ZipFile(wheel).extractall(folder)
 
 
