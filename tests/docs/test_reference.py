@@ -17,6 +17,7 @@ from sojourn.agent.config import Config
 from sojourn.cli import cli
 from sojourn.core.errors import SojournError
 from sojourn.core.events import Event
+from sojourn.core.guarded import GUARDED
 from sojourn.core.report import Outcome
 from sojourn.core.status import State
 from sojourn.core.task import Storage, Task
@@ -230,3 +231,8 @@ def test_every_relative_link_leads_somewhere(document: str, target: str) -> None
     assert page.exists()
     if anchor:
         assert anchor in anchors(page)
+
+
+def test_files_that_stay_in_the_store_are_listed() -> None:
+    listed = re.findall(r"`([^`]+)`", section("## Files that stay in the store").split("|---|")[1])
+    assert sorted(GUARDED) == sorted(name for name in listed if name in GUARDED)

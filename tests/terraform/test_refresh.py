@@ -186,7 +186,7 @@ class TestResults:
         _started(project, _WRITES, STORAGE.replace("results", "resluts"))
         _ended(project)
         refused = project.destroy(code=1)
-        assert "succeeded but left nothing in its output 'resluts'" in refused.said
+        assert "succeeded but left nothing new in its output 'resluts'" in refused.said
         assert len(project.tasks()) == 1
         project.write(task(_WRITES, STORAGE))
         project.apply()

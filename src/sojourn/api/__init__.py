@@ -5,7 +5,16 @@ Nothing here prints or exits. Events go to `on_event`; errors are those of `sojo
 
 from sojourn.api import images, mpi
 from sojourn.api.creating import check, create, load, load_all, plan, run
-from sojourn.api.finding import gc, get, latest, latest_deleted, list_tasks, overview, saved_log
+from sojourn.api.finding import (
+    garbage,
+    gc,
+    get,
+    latest,
+    latest_deleted,
+    list_tasks,
+    overview,
+    saved_log,
+)
 from sojourn.api.handle import Handle, Result
 from sojourn.api.machine import Machine
 from sojourn.api.telling import OnEvent
@@ -17,6 +26,7 @@ __all__ = [
     "Result",
     "check",
     "create",
+    "garbage",
     "gc",
     "get",
     "images",

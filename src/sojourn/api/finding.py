@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.interfaces import Cloud
     from sojourn.core.status import Status
+    from sojourn.engine.gc import Garbage
 
 __all__ = [
     "each_cloud",
+    "garbage",
     "gc",
     "get",
     "latest",
@@ -174,15 +176,23 @@ def overview(
 
 
 def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:
-    """Tasks that finished or were never completed, and why they could be deleted."""
+    """Tasks of this computer that finished or were never completed, and why they can be deleted."""
+    return [
+        (handle, item.reason) for handle, item in garbage(on_event=on_event, ctx=ctx) if item.here
+    ]
+
+
+def garbage(
+    *, on_event: OnEvent | None = None, ctx: Context | None = None
+) -> list[tuple[Handle, Garbage]]:
+    """The same with those that other computers created."""
     ctx = ctx or context_for(on_event)
 
-    def garbage(cloud: Cloud) -> list[tuple[Handle, str]]:
-        found = engine.gc.garbage(ctx, cloud)
-        return [(Handle(cloud, item.id, ctx), item.reason) for item in found]
+    def found(cloud: Cloud) -> list[tuple[Handle, Garbage]]:
+        return [(Handle(cloud, item.id, ctx), item) for item in engine.gc.garbage(ctx, cloud)]
 
     missed: list[SojournError] = []
-    rows = list(each_cloud(garbage, missed))
+    rows = list(each_cloud(found, missed))
     warn_of(ctx, missed)
     return rows
 

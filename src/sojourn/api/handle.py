@@ -108,6 +108,10 @@ class Handle:
         """How this computer created it; None if it did not, or has forgotten."""
         return engine.ledger.find(self._id)
 
+    def created_here(self) -> bool:
+        """Whether this computer created it, and not only a task of the same name."""
+        return engine.home.created_here(self._ctx, self._cloud.data(self._id), self._id)
+
     def created(self) -> str:
         """When it was created, in UTC; empty if nobody knows."""
         return self._cloud.data(self._id).created(self._ctx)

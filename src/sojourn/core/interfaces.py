@@ -298,11 +298,22 @@ class Images(Protocol):
 class Data(Protocol):
     """What a task keeps: its description, workdir, logs, reports and results."""
 
-    def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
-        """Write the task down. If another one is written there already: raises Conflict."""
+    mark: str
+    """Names this object among all that create the same task; `sign` leaves it in the store."""
+
+    def sign(self, ctx: Context, creator: str) -> None:
+        """Leave the mark of this object in the store, with the name of the task's creator."""
+
+    def creators(self, ctx: Context) -> dict[str, str]:
+        """The marks in the store, with the names that creators gave. Absent: none."""
+
+    def save(
+        self, ctx: Context, task: Task, environment: dict[str, str], creator: str = ""
+    ) -> None:
+        """Sign, and write the task down. If another one is there already: raises Conflict."""
 
     def alone(self, ctx: Context) -> bool:
-        """Whether nobody saved it but this very object: what was made can be removed again."""
+        """Whether nobody signed it but this very object: what was made can be removed again."""
 
     def amend(self, ctx: Context, task: Task, environment: dict[str, str] | None = None) -> None:
         """Write a changed description of the task over the one there is. Absent: writes it.

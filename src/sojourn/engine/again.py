@@ -46,8 +46,9 @@ def run_again(ctx: Context, cloud: Cloud, launch: Launch) -> bool:
     if not unfinished:  # else they are home already
         keep_results(ctx, cloud, launch.id, task=former)
     with ctx.step("Storing the task"):
+        data.sign(ctx, ledger.this_user())
         data.amend(ctx, launch.task, launch.environment)
-    ledger.remember(origin_of(launch))
+    ledger.remember(origin_of(launch, data))
     push(ctx, data, launch)
     with ctx.step("Starting another run"):
         data.begin_again(ctx)

@@ -100,13 +100,13 @@ def create(
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
     if not existed:  # else it may be another task of this name, with a home of its own
-        ledger.remember(origin_of(launch))
+        ledger.remember(origin_of(launch, data))
     try:
         _make(ctx, cloud, data, launch, resources, existed=existed)
         if until is not None:
             until()
     except _TakenError:
-        if not existed and ledger.find(launch.id) == origin_of(launch):
+        if not existed and ledger.find(launch.id) == origin_of(launch, data):
             ledger.forget(launch.id)
         raise
     except BaseException as error:
@@ -136,8 +136,8 @@ def create(
         raise
 
 
-def origin_of(launch: Launch) -> ledger.Origin:
-    """What this computer remembers of a task."""
+def origin_of(launch: Launch, data: Data) -> ledger.Origin:
+    """What this computer remembers of a task that `data` signed."""
     storage = launch.task.storage
     return ledger.Origin(
         id=str(launch.id),
@@ -148,6 +148,7 @@ def origin_of(launch: Launch) -> ledger.Origin:
         exclude=storage.exclude,
         created=launch.began,
         machine=launch.task.machine,
+        mark=data.mark,
     )
 
 
@@ -181,8 +182,8 @@ def _make(
     try:
         _create_one(ctx, store)
         with ctx.step("Storing the task"):
-            data.save(ctx, launch.task, launch.environment)
-        ledger.remember(origin_of(launch))  # once more: somebody may have raced for this name
+            data.save(ctx, launch.task, launch.environment, ledger.this_user())
+        ledger.remember(origin_of(launch, data))  # once more: somebody may have raced for this name
     except Conflict as error:
         raise _TakenError(f"{launch.id}: {error.message}", hint=error.hint) from error
     uploaded = partial(_upload, ctx, data, launch, existed=existed)

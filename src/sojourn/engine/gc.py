@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import SojournError
 from sojourn.core.status import State
+from sojourn.engine import ledger
+from sojourn.engine.home import created_here
 from sojourn.engine.observe import is_complete, status
 from sojourn.engine.results import left_nothing, lost_some, misses_some
 
@@ -25,10 +27,15 @@ _STILL_CREATING = 600.0  # seconds without a write after which nobody is creatin
 
 @dataclass(frozen=True)
 class Garbage:
-    """A task that could be deleted, and why."""
+    """A task that could be deleted, and why.
+
+    `here`: this computer created it. Otherwise `creators` are those who did, as they said.
+    """
 
     id: TaskId
     reason: str
+    here: bool
+    creators: tuple[str, ...] = ()
 
 
 def garbage(ctx: Context, cloud: Cloud) -> Iterator[Garbage]:
@@ -43,7 +50,16 @@ def garbage(ctx: Context, cloud: Cloud) -> Iterator[Garbage]:
         except SojournError:
             continue  # deleted meanwhile, or damaged: `list` tells
         if why:
-            yield Garbage(id, why)
+            yield _found(ctx, cloud, id, why)
+
+
+def _found(ctx: Context, cloud: Cloud, id: TaskId, why: str) -> Garbage:
+    data = cloud.data(id)
+    # A creation that broke off early left no mark. It has no results that could be lost, either.
+    if created_here(ctx, data, id) or (ledger.find(id) and not is_complete(ctx, cloud, id)):
+        return Garbage(id, why, here=True)
+    names = {name for name in data.creators(ctx).values() if name}
+    return Garbage(id, why, here=False, creators=tuple(sorted(names)))
 
 
 def _why(ctx: Context, cloud: Cloud, id: TaskId) -> str:

@@ -2,8 +2,8 @@
 
 The description of a task lies in its store. On some clouds its machines can rewrite it, so it does
 not decide where this computer writes. These do, in this order: what the caller says, the task that
-the caller has in hand, and what the ledger remembers. What only the description says counts if it
-is below the current folder.
+the caller has in hand, and what the ledger remembers of the very task that has its mark. What only
+the description says counts if it is below the current folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Data
     from sojourn.core.task import Task
 
-__all__ = ["Home", "find_home"]
+__all__ = ["Home", "created_here", "find_home"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def find_home(
     never completely created raises NotFound.
     """
     described = data.load(ctx)  # also tells whether there is such a task
-    storage = _known_storage(id, task)
+    storage = task.storage if task else _remembered(ctx, data, id)
     if into:
         folder = into.absolute()
     elif storage:
@@ -76,10 +76,18 @@ def find_home(
     )
 
 
-def _known_storage(id: TaskId, task: Task | None) -> Storage | None:
-    if task:
-        return task.storage
+def created_here(ctx: Context, data: Data, id: TaskId) -> bool:
+    """Whether this computer created the task, and not only one of the same name."""
+    return _origin(ctx, data, id) is not None
+
+
+def _origin(ctx: Context, data: Data, id: TaskId) -> ledger.Origin | None:
     origin = ledger.find(id)
+    return origin if origin and origin.mark in data.creators(ctx) else None
+
+
+def _remembered(ctx: Context, data: Data, id: TaskId) -> Storage | None:
+    origin = _origin(ctx, data, id)
     if origin is None:
         return None
     return Storage(workdir=origin.workdir, output=origin.output, exclude=origin.exclude)

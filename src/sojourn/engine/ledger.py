@@ -11,6 +11,7 @@ believed, unlike a description in a store. A computer without an entry asks wher
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import shutil
@@ -39,6 +40,7 @@ __all__ = [
     "pulled_path",
     "remember",
     "save_log",
+    "this_user",
 ]
 
 _TASKS_AT_MOST = 1000  # older entries are dropped
@@ -51,7 +53,8 @@ class Origin:
 
     `folder`: the current folder of whoever created it. `workdir` and `output`: where results
     belong, as the user said it; `workdir` is absolute, or blank if the task has none. `machine`:
-    the machine type that was asked for.
+    the machine type that was asked for. `mark`: the creator's mark in the store, which a task of
+    the same name from another computer lacks.
     """
 
     id: str
@@ -62,6 +65,16 @@ class Origin:
     exclude: tuple[str, ...]
     created: str
     machine: str = ""
+    mark: str = ""
+
+
+def this_user() -> str:
+    """A name for people: USER@HOST."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user without a name
+        user = str(os.getuid())
+    return f"{user}@{os.uname().nodename}"
 
 
 def remember(origin: Origin) -> None:

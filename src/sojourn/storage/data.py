@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sojourn.core.clock import utc, utc_now
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
@@ -13,6 +13,7 @@ from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
 from sojourn.storage import layout
 from sojourn.storage.changes import changed_files
+from sojourn.storage.creators import read_creators, signature
 from sojourn.storage.interruptible import Interruptible
 from sojourn.storage.lease import read_records, read_reports, store_clock
 from sojourn.storage.logs import Cursor
@@ -53,15 +54,28 @@ class StoreData:
         self._open = open_store
         self._near = near
         self._opened: Store | None = None
-        self._mark = f"{layout.CREATORS}/{os.urandom(8).hex()}"
+        self.mark = os.urandom(8).hex()
+        self._signature: dict[str, Any] = {}
 
     def _at(self, ctx: Context) -> Store:
         if self._opened is None:
             self._opened = self._open()
         return self._opened if self._near else Interruptible(self._opened, ctx)
 
-    def save(self, ctx: Context, task: Task, environment: dict[str, str]) -> None:
-        self._at(ctx).put(self._mark, b"")
+    def sign(self, ctx: Context, creator: str) -> None:
+        self._signature = signature(creator)
+        self._at(ctx).put(layout.creator_path(self.mark), json.dumps(self._signature).encode())
+
+    def creators(self, ctx: Context) -> dict[str, str]:
+        try:
+            return read_creators(self._at(ctx))
+        except NotFound:
+            return {}
+
+    def save(
+        self, ctx: Context, task: Task, environment: dict[str, str], creator: str = ""
+    ) -> None:
+        self.sign(ctx, creator)
         if not self._at(ctx).put_new(layout.TASK, task_text(task)) and _differs(
             self.load(ctx), task
         ):
@@ -77,7 +91,7 @@ class StoreData:
             found = self._at(ctx).list(layout.CREATORS)
         except NotFound:
             return True
-        return all(item.path == self._mark for item in found)
+        return all(item.path == layout.creator_path(self.mark) for item in found)
 
     def amend(self, ctx: Context, task: Task, environment: dict[str, str] | None = None) -> None:
         self._at(ctx).put(layout.TASK, task_text(task))
@@ -124,7 +138,7 @@ class StoreData:
             number, manifest = before
             writer.begin(manifest, number)
         stripped: list[str] = []
-        told = telling(ctx, self._at(ctx), self._mark)
+        told = telling(ctx, self._at(ctx), layout.creator_path(self.mark), self._signature)
         writer.take(
             told,
             workdir,

@@ -2,7 +2,7 @@
 
     task.json                       the task, without its environment's values
     environment.json                these, for whoever may read the store
-    creators/TOKEN                  a command began to create it
+    creators/MARK                   a command began to create it: by whom, and what it uploads
     runs/N                          run N begins: machines that stayed after the last one go on
     uploaded                        all is there: machines that are made before the upload wait
     workdir/objects/HASH            what was pushed: packs of small files, chunks of large ones
@@ -53,6 +53,7 @@ __all__ = [
     "WORKDIR",
     "attempt_of",
     "attempt_path",
+    "creator_path",
     "data_prefix",
     "lines_prefix",
     "logs_prefix",
@@ -106,6 +107,11 @@ def attempt_of(path: str) -> tuple[int, int] | None:
     """The rank and the attempt that a lease or a report is of; None if it is neither."""
     found = _ATTEMPT.fullmatch(path)
     return (int(found[2]), int(found[3])) if found else None
+
+
+def creator_path(mark: str) -> str:
+    """The mark of a command that creates the task."""
+    return f"{CREATORS}/{mark}"
 
 
 def run_path(number: int) -> str:

@@ -9,7 +9,7 @@ import json
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sojourn.core.activity import Activity, Doing
 from sojourn.core.context import Context
@@ -19,6 +19,8 @@ from sojourn.storage import layout
 from sojourn.storage.store import read_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sojourn.storage.store import Store
 
 __all__ = ["read_upload", "telling"]
@@ -27,8 +29,8 @@ _TOLD_EVERY = 2.0  # seconds
 _COUNTS_FOR = timedelta(seconds=30)  # by the clock here: at worst nothing, or too much, is shown
 
 
-def telling(ctx: Context, store: Store, mark: str) -> Context:
-    """The same context; what it emits of an upload is written down as well."""
+def telling(ctx: Context, store: Store, mark: str, signature: Mapping[str, Any]) -> Context:
+    """The same context; what it emits of an upload is written down as well, beside who signed."""
     told = time.monotonic()  # a short upload is over before anybody could look
 
     def emit(event: Event) -> None:
@@ -38,7 +40,7 @@ def telling(ctx: Context, store: Store, mark: str) -> Context:
             told = time.monotonic()
             activity = Activity(Doing.UPLOADING, event.done, event.total)
             with suppress(SojournError):  # it is for show
-                store.put(mark, json.dumps(activity.to_dict()).encode())
+                store.put(mark, json.dumps({**signature, **activity.to_dict()}).encode())
 
     return Context(emit, deadline=ctx.deadline, cancelled=ctx.cancelled)
 

@@ -62,7 +62,13 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
     "pulled": {"files": _LIST},  # pull; relative to the workdir
     "interrupted": {"machines": _LIST},  # interrupt
     "deleted": {"id": _TEXT},  # delete
-    "garbage": {"id": _TEXT, "reason": _TEXT, "removed": _BOOL, "error": _TEXT},  # gc
+    "garbage": {
+        "id": _TEXT,
+        "reason": _TEXT,
+        "removed": _BOOL,
+        "error": _TEXT,
+        "creator": _TEXT,
+    },  # gc
     "finding": {"verdict": _TEXT, "subject": _TEXT, "detail": _TEXT},  # doctor
     "installed": {  # terraform install
         "version": _TEXT,

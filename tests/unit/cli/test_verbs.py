@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -199,6 +201,42 @@ def test_gc(shell: Shell) -> None:
     assert shell.ok("gc", "--yes") == f"Deleted {ended}  ended: succeeded\n"
     assert shell.tasks() == [running]
     assert "Nothing to delete." in shell("gc").stderr
+
+
+def _become_another_computer(shell: Shell) -> None:
+    """One that remembers nothing, and whose folders have the same names."""
+    state = Path(shell.environment["XDG_STATE_HOME"])
+    assert (state / "sojourn/tasks").is_dir()
+    shutil.rmtree(state)
+
+
+def test_gc_and_delete_all_leave_results_of_other_computers_alone(shell: Shell) -> None:
+    shell.file("old", "")
+    task = shell.detached("echo task > new", "--workdir", ".", "--output", ".")
+    until(lambda: shell.state(task) == "succeeded")
+    _become_another_computer(shell)
+    left = shell("gc", "--yes")
+    assert left.returncode == 0
+    assert left.stdout.startswith(f"Left {task}  ended: succeeded  (created by ")
+    assert f"Run `sojourn gc --yes {task}` to delete one." in left.stderr
+    for refused in (shell("gc", "--yes", task), shell("delete", "--all", "--yes")):
+        assert refused.returncode != 0
+        said = refused.stdout + refused.stderr
+        assert "workdir: on another computer, which created the task" in said
+    assert not (shell.cwd / "new").exists()
+    shell.ok("delete", task, "--into", "here")
+    assert (shell.cwd / "here" / "new").exists()
+
+
+def test_gc_takes_named_tasks_only_if_they_have_ended(shell: Shell) -> None:
+    running = shell.detached("sleep 60", "--name", "running")
+    refused = shell("gc", "--yes", running)
+    assert refused.returncode == 2
+    assert f"{running} is in use" in refused.stderr
+    ended = shell.detached("true", "--name", "ended")
+    until(lambda: shell.state(ended) == "succeeded")
+    _become_another_computer(shell)
+    assert shell.ok("gc", "--yes", "ended") == f"Deleted {ended}  ended: succeeded\n"
 
 
 def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> None:

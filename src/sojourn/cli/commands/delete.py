@@ -8,6 +8,7 @@ import click
 
 from sojourn.cli.each import to_each
 from sojourn.cli.everything import all_options, all_tasks
+from sojourn.cli.foreign import refuse_elsewhere
 from sojourn.cli.session import (
     Session,
     check_into,
@@ -17,6 +18,7 @@ from sojourn.cli.session import (
     opened,
     output_option,
 )
+from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +65,10 @@ def delete(
         check_into(into)
 
     def delete_one(session: Session, handle: Handle) -> None:
-        handle.delete(into=into, output=output, fetch=not no_pull, force=force)
+        fetch = not no_pull
+        if everything and fetch and not into:
+            fetch = _belong_here(session, handle, force)
+        handle.delete(into=into, output=output, fetch=fetch, force=force)
         session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
 
     complete = True
@@ -78,3 +83,15 @@ def delete(
         )
     code = to_each(ids, as_json, delete_one) if ids else 0
     ctx.exit(code or int(not complete))
+
+
+def _belong_here(session: Session, handle: Handle, force: bool) -> bool:
+    """Whether results can come to the task's own folder; refused without `force` if they cannot."""
+    try:
+        refuse_elsewhere(handle)
+    except InvalidInput as error:
+        if not force:
+            raise
+        session.ctx.warn(f"{handle.id}: could not download the results: {error}")
+        return False
+    return True
