@@ -17,10 +17,12 @@ from sojourn.agent.config import Config
 from sojourn.cli import cli
 from sojourn.core.errors import SojournError
 from sojourn.core.events import Event
+from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.core.guarded import GUARDED
 from sojourn.core.report import Outcome
 from sojourn.core.status import State
 from sojourn.core.task import Storage, Task
+from sojourn.engine.revision import COMMIT, DIRTY
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "docs/reference.md").read_text()
@@ -91,6 +93,16 @@ def test_every_field_of_a_task(name: str) -> None:
 @pytest.mark.parametrize("name", [field.name for field in fields(Storage)])
 def test_every_field_of_a_storage(name: str) -> None:
     assert f"\n| `storage.{name}` |" in section("## Arguments of a task")
+
+
+@pytest.mark.parametrize("name", DEFAULT_IGNORED)
+def test_every_name_that_is_not_uploaded_by_default(name: str) -> None:
+    assert f"`{name}`" in section("## Exclude patterns").partition("\n### ")[0]
+
+
+@pytest.mark.parametrize("name", [COMMIT, DIRTY])
+def test_every_variable_of_the_revision(name: str) -> None:
+    assert f"\n| `{name}` |" in section("## What the script sees")
 
 
 def clouds() -> list[str]:

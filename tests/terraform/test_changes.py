@@ -94,6 +94,15 @@ _CHANGES = [
         _REPLACED,
         ["storage", 0, "container"],
     ),
+    _stored(
+        '{ workdir = "work", output = "one", exclude = ["*.tmp"], default_ignore = false }',
+        _REPLACED,
+        ["storage", 0, "default_ignore"],
+    ),
+    _stored(
+        '{ workdir = "work", output = "one", exclude = ["*.tmp"], default_ignore = true }',
+        _IN_PLACE,
+    ),
     Change(_FULL, {"environment": '{ B = "b", A = "a" }'}, _NOTHING),
     Change(_FULL, {"timeout": '"86400"', "parallelism": "1.0", "spot": '"-1"'}, _NOTHING),
     Change(_FULL, {"region": "null", "machine": '"m"', "name": "null"}, _NOTHING),

@@ -102,6 +102,7 @@ _INVALID = [
     Bad('exclude = ["/"]', "'/' matches nothing", "storage"),
     Bad('exclude = ["a", null]', "must be a list of patterns", "storage"),
     Bad('container_opts = { a = "b" }', "requires storage.container", "storage"),
+    Bad('default_ignore = "x"', f'{_OF_TYPE}default_ignore": a bool is required', "storage"),
     Bad('container = ["b"]', f'{_OF_TYPE}container": string required', "storage"),
     Bad('flavour = "vanilla"', 'An argument named "flavour" is not expected here', "storage"),
     Bad('create = "soon"', "invalid duration 'soon'", "timeouts"),

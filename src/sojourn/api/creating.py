@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import Ignore
     from sojourn.core.task import Task
     from sojourn.engine.creation import Launch, Plan
+    from sojourn.engine.gitignore import IgnoreRules
     from sojourn.taskfiles.changes import Fields
 
 __all__ = ["check", "create", "launch_of", "load", "load_all", "plan", "run"]
@@ -124,7 +124,7 @@ def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> L
     return engine.creation.Launch(
         id or TaskId.for_name(task.name, os.environ),
         _anchored(task),
-        resolve_environment(task.environment, os.environ),
+        _revision(task) | resolve_environment(task.environment, os.environ),
         _ignore(task, gitignore),
         gitignore,
     )
@@ -170,19 +170,22 @@ def _anchored(task: Task) -> Task:
     return replace(task, storage=replace(task.storage, workdir=workdir))
 
 
-def _ignore(task: Task, gitignore: bool) -> Ignore | None:
+def _revision(task: Task) -> dict[str, str]:
+    """Which commit the workdir has; what the task's own environment says of it wins."""
+    workdir = task.storage.workdir
+    return engine.revision.revision(Path(workdir), os.environ) if workdir else {}
+
+
+def _ignore(task: Task, gitignore: bool) -> IgnoreRules | None:
     if not task.storage.workdir:
         return None
     workdir = Path(task.storage.workdir)
-    rules = engine.gitignore.IgnoreRules(workdir, git=gitignore)
-    own = _own_folders(workdir)
-    if not own:
-        return rules
-
-    def ignore(path: str, *, folder: bool) -> bool:
-        return path in own or rules(path, folder=folder)
-
-    return ignore
+    return engine.gitignore.IgnoreRules(
+        workdir,
+        git=gitignore,
+        default=task.storage.default_ignore,
+        never=_own_folders(workdir),
+    )
 
 
 def _own_folders(workdir: Path) -> set[str]:

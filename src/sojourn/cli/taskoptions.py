@@ -12,6 +12,7 @@ from sojourn import clouds
 from sojourn.cli.commandline import Typed
 from sojourn.cli.target import read_target, stranded
 from sojourn.core.errors import InvalidInput
+from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.core.gang import IMPLEMENTATIONS
 from sojourn.taskfiles.changes import changed
 from sojourn.taskfiles.reading import read_text
@@ -66,6 +67,11 @@ _OPTIONS = (
         multiple=True,
         metavar="GLOB",
         help="Do not upload or download these files; repeatable.",
+    ),
+    click.option(
+        "--default-ignore/--no-default-ignore",
+        default=None,
+        help=f"Leave {', '.join(DEFAULT_IGNORED)} out of the upload (default) or not.",
     ),
     click.option(
         "-e",

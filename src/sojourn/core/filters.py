@@ -15,10 +15,13 @@ from sojourn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ALWAYS_EXCLUDED", "Filters"]
+__all__ = ["ALWAYS_EXCLUDED", "DEFAULT_IGNORED", "Filters"]
 
 ALWAYS_EXCLUDED = ("/main.tf", "/terraform.tfstate*", "/.terraform**", ".sojourn-*.part")
 """Terraform's own files and our half-written ones are never transferred."""
+
+DEFAULT_IGNORED = (".git", ".venv", "node_modules", "__pycache__")
+"""Names that are not uploaded from any folder unless asked for: programs make them anew."""
 
 
 class Filters:

@@ -31,6 +31,7 @@ class Storage:
     `output`: comes home, relative to `workdir`; blank: nothing is downloaded. None: it was not
     said, so a task that leaves files in its workdir is not deleted before somebody saw them.
     `exclude`: patterns of files that are transferred in neither direction.
+    `default_ignore`: whether folders that every checkout has, such as `.git`, stay at home.
     `container`: an existing bucket, or `bucket/path`, to use instead of a new one.
     """
 
@@ -39,6 +40,7 @@ class Storage:
     exclude: tuple[str, ...] = ()
     container: str = ""
     container_opts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    default_ignore: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.workdir, os.PathLike):
@@ -64,6 +66,10 @@ class Storage:
             yield Problem("storage.exclude", "must be a list of patterns such as '*.pyc'")
         else:
             yield from _exclude_problems(self.exclude, _excludable(self.output))
+        if type(self.default_ignore) is not bool:
+            yield Problem(
+                "storage.default_ignore", f"must be a boolean, got {self.default_ignore!r}"
+            )
         if self.container_opts and not self.container:
             yield Problem("storage.container_opts", "requires storage.container")
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         reaching,
         removal,
         results,
+        revision,
         withdrawal,
     )
 
@@ -40,6 +41,7 @@ __all__ = [
     "reaching",
     "removal",
     "results",
+    "revision",
     "withdrawal",
 ]
 

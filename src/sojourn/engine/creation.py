@@ -12,6 +12,7 @@ from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError, Tra
 from sojourn.core.parallel import together
 from sojourn.engine import ledger, upload
 from sojourn.engine.check import check_features, check_storage, local_workdir
+from sojourn.engine.gitignore import OWN_FILE
 from sojourn.engine.lifecycle import any_there, ensure_started, stages
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud, Data, Ignore, Resource
+    from sojourn.core.interfaces import Cloud, Data, Resource
     from sojourn.core.task import Task
+    from sojourn.engine.gitignore import IgnoreRules
 
 __all__ = ["Launch", "Plan", "check", "create", "origin_of", "plan", "push"]
 
@@ -35,7 +37,7 @@ class Launch:
     id: TaskId
     task: Task
     environment: dict[str, str]
-    ignore: Ignore | None = None
+    ignore: IgnoreRules | None = None
     gitignore: bool = False  # whether `ignore` has the rules of git
     programs: Mapping[str, Path] = field(default_factory=dict)  # for machines, by their SHA-256
     folder: str = field(default_factory=os.getcwd)  # where somebody asked for it
@@ -82,6 +84,7 @@ def plan(ctx: Context, cloud: Cloud, launch: Launch) -> Plan:
         return planned
     workdir = local_workdir(storage)
     files, excluded = upload.look(workdir, launch.task.filters(), launch.ignore)
+    _tell_of_unexpected(ctx, workdir, launch, files)
     advice = upload.advice(workdir, files, git=launch.gitignore)
     return replace(planned, upload=upload.summed(files, excluded), advice=advice)
 
@@ -253,20 +256,32 @@ def push(ctx: Context, data: Data, launch: Launch) -> None:
         return
     with ctx.step("Uploading workdir"):
         workdir = local_workdir(launch.task.storage)
-        announce = partial(_announce, ctx, workdir, launch.gitignore)
+        announce = partial(_announce, ctx, workdir, launch)
         data.push(ctx, workdir, launch.task.filters(), launch.ignore, announce)
 
 
 def _announce(
-    ctx: Context, workdir: Path, gitignore: bool, files: Iterable[tuple[str, int]]
+    ctx: Context, workdir: Path, launch: Launch, files: Iterable[tuple[str, int]]
 ) -> None:
     """Tell what is about to be uploaded, if it is more than a little, and how it could be less."""
     found = list(files)
+    _tell_of_unexpected(ctx, workdir, launch, found)
     whole = upload.summed(found)
     if whole.is_much:
         ctx.note(f"Uploading {whole}; largest: {whole.largest()}")
-        if advice := upload.advice(workdir, found, git=gitignore):
+        if advice := upload.advice(workdir, found, git=launch.gitignore):
             ctx.note(advice)
+
+
+def _tell_of_unexpected(
+    ctx: Context, workdir: Path, launch: Launch, files: list[tuple[str, int]]
+) -> None:
+    """Tell what stays at home though nobody said so, and what should perhaps stay but does not."""
+    if launch.ignore and launch.ignore.left_out:
+        left = upload.left_out(workdir, launch.ignore.left_out)
+        ctx.note(f"Not uploading {left}; use `--no-default-ignore` to upload everything")
+    if secret := upload.secret(files):
+        ctx.note(f"Uploading {secret}, which may hold secrets; add to {OWN_FILE} to leave out")
 
 
 def _remove(ctx: Context, resources: Sequence[Resource]) -> list[str]:

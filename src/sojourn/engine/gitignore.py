@@ -1,4 +1,4 @@
-"""What stays at home: the rules of .sojournignore files, and if asked for, those of git."""
+"""What stays at home: by default, by .sojournignore files, and if asked for, by git's rules."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.engine.wildmatch import Rule, parse_rules
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 __all__ = ["OWN_FILE", "IgnoreRules"]
@@ -21,27 +23,43 @@ class IgnoreRules:
     """Decides what is not uploaded, of what is below one folder, as `git check-ignore` does.
 
     `.sojournignore` files always count, and where one of their rules matches, it decides. With
-    `git`, .gitignore files, .git/info/exclude and `.git` itself count as well. The folder itself
-    is never ignored, whatever files above it say: the user asked for it. Each file is read once,
-    when a path in its folder is first asked about. The user's own global excludes do not count.
+    `git`, `.git` itself, .gitignore files and .git/info/exclude count as well. With `default`, the
+    names in DEFAULT_IGNORED come last, and `left_out` has the paths that stay at home for no other
+    reason. `never`: paths that stay at home whatever any file says. The folder itself is never
+    ignored, whatever files above it say: the user asked for it. Each file is read once, when a
+    path in its folder is first asked about. The user's own global excludes do not count.
     """
 
-    def __init__(self, workdir: Path, *, git: bool = False) -> None:
-        self._git = git
-        self._kinds = [_Files(workdir, OWN_FILE)]
+    def __init__(
+        self,
+        workdir: Path,
+        *,
+        git: bool = False,
+        default: bool = False,
+        never: Collection[str] = (),
+    ) -> None:
+        self.left_out: set[str] = set()
+        self._never = never
+        self._kinds: list[_Files | _Names] = [_Files(workdir, OWN_FILE)]
         if git:
-            self._kinds.append(_GitFiles(workdir, _GIT_FILE))
+            # First, as for git itself: no `!.*` of a .gitignore file brings it back.
+            self._kinds += [_Names((".git",)), _GitFiles(workdir, _GIT_FILE)]
+        self._default = _Names(DEFAULT_IGNORED) if default else None
+        if self._default:
+            self._kinds.append(self._default)
         self._ignored: dict[str, bool] = {"": False}
 
     def __call__(self, path: str, *, folder: bool) -> bool:
         """Whether this path stays at home; all that is in an ignored folder does."""
-        parent, _, name = path.rpartition("/")
-        if (self._git and name == ".git") or self._folder_ignored(parent):
+        parent = path.rpartition("/")[0]
+        if path in self._never or self._folder_ignored(parent):
             return True
         for kind in self._kinds:
             for source in kind.valid_in(parent):
                 for rule in source.rules:
                     if rule.matches(source.relative(path), folder=folder):
+                        if kind is self._default:
+                            self.left_out.add(path)
                         return not rule.negated
         return False
 
@@ -49,6 +67,16 @@ class IgnoreRules:
         if path not in self._ignored:
             self._ignored[path] = self(path, folder=True)
         return self._ignored[path]
+
+
+class _Names:
+    """Rules that are the same in every folder."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._sources = [_Source(parse_rules("\n".join(names)))]
+
+    def valid_in(self, folder: str) -> list[_Source]:
+        return self._sources
 
 
 class _Files:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
@@ -12,16 +16,18 @@ from sojourn.core.sizes import size_of
 from sojourn.engine.gitignore import OWN_FILE, IgnoreRules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from sojourn.core.interfaces import Ignore
 
-__all__ = ["Part", "Upload", "advice", "look", "summed"]
+__all__ = ["Part", "Upload", "advice", "left_out", "look", "secret", "summed"]
 
 _MUCH_BYTES = 50 << 20
 _MANY_FILES = 5_000
 _PARTS_NAMED = 3
+_COUNTED_AT_MOST = 10_000
+_SECRET = re.compile(r"\.env(?:\.(?!example$|sample$|template$|dist$).+)?").fullmatch
 
 _REGENERATED = frozenset(
     [
@@ -141,6 +147,37 @@ def advice(workdir: Path, files: list[tuple[str, int]], *, git: bool) -> str:
         choices.insert(0, (summed(kept), "use `--gitignore`"))
     less, how = min(choices, key=lambda choice: (choice[0].bytes, choice[0].files))
     return f"To upload {less} instead, {how}." if less.halves(whole) else ""
+
+
+def left_out(workdir: Path, paths: Collection[str]) -> str:
+    """What stays at home, in words: how much it is, if that is found out in no time."""
+    files = list(islice(_sizes(workdir, paths), _COUNTED_AT_MOST + 1))
+    many = len(files) > _COUNTED_AT_MOST
+    amount = f"more than {_COUNTED_AT_MOST:,} files" if many else str(summed(files))
+    return f"{_named(paths)} ({amount})"
+
+
+def secret(files: Iterable[tuple[str, int]]) -> str:
+    """The files that programs read passwords and keys from, in words; empty if there is none."""
+    return _named([path for path, _ in files if _SECRET(path.rpartition("/")[2])])
+
+
+def _sizes(workdir: Path, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
+    for path in paths:
+        top = workdir / path
+        if not top.is_dir() or top.is_symlink():
+            yield path, top.lstat().st_size
+        for folder, _, names in os.walk(top):
+            for name in names:
+                with suppress(OSError):  # removed meanwhile
+                    yield path, os.lstat(os.path.join(folder, name)).st_size
+
+
+def _named(paths: Collection[str]) -> str:
+    """The first few of them, those at the top before others."""
+    ordered = sorted(paths, key=lambda path: (path.count("/"), path))
+    more = len(ordered) - _PARTS_NAMED
+    return ", ".join(ordered[:_PARTS_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _regenerated(files: list[tuple[str, int]]) -> set[str]:

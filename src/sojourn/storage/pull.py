@@ -6,6 +6,7 @@ written but at the output, whatever a machine stored: see `output`.
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -135,7 +136,7 @@ def _pull(
     with alone(ctx, into):
         creators = [item.path for item in store.list(layout.CREATORS)] if wanted.memory else []
         pulled = Pulled(wanted.memory, into, creators)
-        room = Room(ctx, into, joined.entries, base, pulled)
+        room = Room(ctx, into, joined.entries, base, pulled, posixpath.normpath(wanted.output))
         try:
             todo = room.make()
             restorer = Restorer(store, into, give_name=room.give_name)

@@ -46,6 +46,10 @@ class Pulled:
         """Whether a former pull wrote to this path, whatever is there now."""
         return path in self._before()
 
+    def wrote_below(self, path: str) -> bool:
+        """Whether a former pull wrote to this path, or into this folder."""
+        return any(f"{known}/".startswith(f"{path}/") for known in self._before())
+
     def add(self, path: str, info: os.stat_result) -> None:
         """Remember what was just written; may be called by several threads at once."""
         self._new[path] = trace(info)

@@ -10,6 +10,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.storage.join import Base, free_name, untouched
 from sojourn.storage.localpath import LocalPath, Trace, trace
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Room"]
 
 _TOLD_SINGLY = 20  # files that are kept beside
+_NAMED = 3  # folders that a warning names
+_CACHE = "__pycache__"  # nobody would miss it
 _KINDS = {FILE: "file", FOLDER: "folder", LINK: "symlink", "": "special file"}
 
 
@@ -39,14 +42,18 @@ class Room:
         entries: dict[str, Entry],
         base: Base | None,
         pulled: Pulled,
+        named: str = "",
     ) -> None:
+        """`named`: the output; what it names comes, whatever is there."""
         self._ctx = ctx
         self._into = os.fspath(into)
         self._entries = entries
         self._base = base
         self._pulled = pulled
         self._given_up: dict[str, Trace] = {}  # what may be replaced, by its path
+        self._named = named
         self._left_alone: tuple[str, ...] = ()  # below what stays here
+        self._own: list[str] = []  # what was never uploaded, and stays as it is
         self._kept = 0
         self._turn = threading.Lock()  # two that look for a free name at once could find the same
 
@@ -72,7 +79,13 @@ class Room:
             self._pulled.add(path, info)
 
     def tell_rest(self) -> None:
-        """Tell how many were moved away beside those that were told of one by one."""
+        """Tell what was left out, and how many were moved away beside those told of one by one."""
+        if self._own:
+            more = f" and {len(self._own) - _NAMED} more" if len(self._own) > _NAMED else ""
+            self._ctx.warn(
+                f"Not downloading {', '.join(self._own[:_NAMED])}{more}: "
+                "already here, and was not uploaded"
+            )
         if self._kept > _TOLD_SINGLY:
             self._ctx.warn(f"{self._kept - _TOLD_SINGLY} more local files were kept as NAME.local")
 
@@ -84,6 +97,9 @@ class Room:
             here = LocalPath(self._into, path, os.lstat(f"{self._into}/{path}"))
         except FileNotFoundError:
             return True
+        if self._is_own(path):
+            self._left_alone += (f"{path}/",)
+            return False
         if entry.kind == FOLDER:
             return self._is_missing_folder(entry, here)
         if untouched(entry, self._base or {}):
@@ -95,6 +111,20 @@ class Room:
             self._given_up[path] = here.trace
         else:
             self._keep(path, self._why_kept(entry, here))
+        return True
+
+    def _is_own(self, path: str) -> bool:
+        """Whether this is here because it stayed at home: the task's own would damage it.
+
+        A virtual environment of two computers is none.
+        """
+        name = path.rpartition("/")[2]
+        if name not in DEFAULT_IGNORED or f"{self._named}/".startswith(f"{path}/"):
+            return False
+        if self._base is None or path in self._base or self._pulled.wrote_below(path):
+            return False
+        if name != _CACHE:
+            self._own.append(path)
         return True
 
     def _is_missing_folder(self, entry: Entry, here: LocalPath) -> bool:

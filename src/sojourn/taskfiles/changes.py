@@ -50,6 +50,7 @@ class Fields(TypedDict, total=False):
     exclude: Sequence[str]
     container: str
     container_opts: Mapping[str, str]
+    default_ignore: bool
 
 
 _STORAGE = tuple(Storage.__dataclass_fields__)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import clouds
 from sojourn.core.errors import InvalidInput, Problem
+from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, IMPLEMENTATIONS, Mpi
 from sojourn.core.task import DEFAULT_TIMEOUT, Storage, Task
 from sojourn.terraform.plugin.schema import (
@@ -39,6 +40,10 @@ def _same_folder(one: Any, other: Any) -> bool:
 def _same(one: Any, other: Any) -> bool:
     """Nothing is the same as an empty text, list or map."""
     return bool(one == other) or (one in _NOTHING and other in _NOTHING)
+
+
+def _same_unless_false(one: Any, other: Any) -> bool:
+    return (one is False) == (other is False)
 
 
 def _mpi(given: Any) -> Any:
@@ -191,6 +196,13 @@ _STORAGE = Block(
             "Patterns of files not to upload or download. A leading `/` anchors a pattern at "
             "`workdir`, otherwise it matches at any depth; `**` matches any folders.",
             optional=True,
+        ),
+        _argument(
+            "default_ignore",
+            BOOL,
+            f"Whether {', '.join(f'`{name}`' for name in DEFAULT_IGNORED)} are left out of the "
+            "upload (default: `true`).",
+            same=_same_unless_false,
         ),
         _argument(
             "container",

@@ -76,6 +76,7 @@ def described(task: Task) -> Object:
         "workdir": storage.workdir,
         "output": storage.output or "",
         "exclude": list(storage.exclude) or None,
+        "default_ignore": None if storage.default_ignore else False,
         "container": storage.container,
     }
     if not storage.container_opts:

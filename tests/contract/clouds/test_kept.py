@@ -110,6 +110,23 @@ def test_what_programs_here_would_run_stays_in_the_store_until_it_is_asked_for(l
     handle.delete(fetch=False)
 
 
+def test_what_is_not_uploaded_by_default_is_left_as_it_is(lab: Lab) -> None:
+    for folder in (".venv", "__pycache__"):
+        (lab.workdir / folder).mkdir()
+        (lab.workdir / folder / "a").write_text("mine\n")
+    script = (
+        "test ! -e .venv && test ! -e __pycache__ || exit 3\n"
+        "for d in .venv __pycache__; do mkdir $d; echo theirs | tee $d/a > $d/b; done; echo 1 > c"
+    )
+    result = lab.run(script, storage=_unsaid(lab, "."))
+    assert (result.exit_code, result.kept) == (0, "")
+    assert (lab.workdir / "c").read_text() == "1\n"
+    for folder in (".venv", "__pycache__"):
+        assert [path.name for path in (lab.workdir / folder).iterdir()] == ["a"]
+        assert (lab.workdir / folder / "a").read_text() == "mine\n"
+    assert "Not downloading .venv: already here, and was not uploaded" in _warnings(lab)
+
+
 def test_an_output_that_is_blank_on_purpose_discards_what_is_left(lab: Lab) -> None:
     result = lab.run(_MODEL, storage=_unsaid(lab, ""))
     assert (result.kept, _warnings(lab)) == ("", "")

@@ -309,3 +309,35 @@ def test_sojournignore_wins_over_gitignore(tmp_path: Path) -> None:
 def test_sojournignore_above_the_workdir_does_not_count(tmp_path: Path) -> None:
     make(tmp_path, {".sojournignore": "*\n", ".git/config": "", "work/x": ""})
     assert not IgnoreRules(tmp_path / "work", git=True)("x", folder=False)
+
+
+def _left(folder: Path, *, git: bool = False) -> tuple[set[str], set[str]]:
+    """What stays at home of a tree, and what of it for no other reason than the default."""
+    rules = IgnoreRules(folder, git=git, default=True)
+    paths = sorted(path for path in folder.rglob("*"))
+    away = {
+        name
+        for path in paths
+        if rules(name := path.relative_to(folder).as_posix(), folder=path.is_dir())
+    }
+    return away, rules.left_out
+
+
+def test_names_of_the_default_stay_at_home_at_any_depth(tmp_path: Path) -> None:
+    away = {".git", "a/.venv", "a/b/__pycache__", "sub/.git", "web/node_modules"}
+    inside = {".git/config", "a/.venv/x", "a/b/__pycache__/y", "web/node_modules/z"}
+    make(tmp_path, dict.fromkeys([*inside, "sub/.git", "git", "a/venv/x", "a/.venvs"], ""))
+    assert _left(tmp_path) == (away | inside, away)
+
+
+def test_a_file_brings_back_what_the_default_leaves_out(tmp_path: Path) -> None:
+    folders = (".git", "a/.git", "node_modules", "a/node_modules")
+    make(tmp_path, {f"{folder}/x": "" for folder in folders})
+    make(tmp_path, {".sojournignore": "!.git\n!/node_modules\n"})
+    assert _left(tmp_path) == ({"a/node_modules", "a/node_modules/x"}, {"a/node_modules"})
+
+
+@pytest.mark.parametrize("line", ["!.git", "!.*"])
+def test_no_file_of_git_brings_back_the_repository(tmp_path: Path, line: str) -> None:
+    make(tmp_path, {".git/config": "", "a": "", ".gitignore": f"{line}\n!.venv\n", ".venv/x": ""})
+    assert _left(tmp_path, git=True) == ({".git", ".git/config"}, set())

@@ -290,6 +290,7 @@ def test_maps_and_lists_convert_as_in_terraform(tmp_path: Path) -> None:
     ]
     container      = "bucket/path"
     container_opts = { account = "x" }
+    default_ignore = "false"
   }"""
         ),
     )
@@ -306,7 +307,10 @@ def test_maps_and_lists_convert_as_in_terraform(tmp_path: Path) -> None:
     }
     assert task.name == "7"
     assert task.storage == Storage(
-        exclude=("a", "1"), container="bucket/path", container_opts={"account": "x"}
+        exclude=("a", "1"),
+        container="bucket/path",
+        container_opts={"account": "x"},
+        default_ignore=False,
     )
 
 

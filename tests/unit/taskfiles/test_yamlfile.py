@@ -62,6 +62,7 @@ storage:
   exclude: ["*.pyc", /cache]
   container: bucket/path
   container_opts: {account: x}
+  default_ignore: false
 """,
     )
     assert task == Task(
@@ -86,6 +87,7 @@ storage:
             exclude=("*.pyc", "/cache"),
             container="bucket/path",
             container_opts={"account": "x"},
+            default_ignore=False,
         ),
     )
 

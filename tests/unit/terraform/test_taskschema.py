@@ -64,8 +64,9 @@ def test_all_that_is_given_is_in_the_task() -> None:
     }
     storage = {"workdir": "w", "output": "o", "exclude": ["*.a"], "container": "c"}
     written = {**given, "arguments": list(given["arguments"])}
-    values = _values(**written, spot=Decimal("0.1"), storage=[storage])
-    expected = Storage("w", "o", ("*.a",), "c")
+    block = {**storage, "default_ignore": False}
+    values = _values(**written, spot=Decimal("0.1"), storage=[block])
+    expected = Storage("w", "o", ("*.a",), "c", default_ignore=False)
     assert task_of(values) == Task(script=_SCRIPT, spot=0.1, storage=expected, **given)
 
 
