@@ -14,7 +14,7 @@ import pytest
 
 import sojourn.clouds
 from sojourn.agent.config import Config
-from sojourn.cli import cli
+from sojourn.cli.app import cli
 from sojourn.core.errors import SojournError
 from sojourn.core.events import Event
 from sojourn.core.filters import DEFAULT_IGNORED

@@ -6,7 +6,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sojourn.cli.render import INTERRUPTED, Unwritable
+from sojourn.cli.interrupts import INTERRUPTED
+from sojourn.cli.render import Unwritable
 from sojourn.core.errors import AuthError, Cancelled, NotFound, Transient
 from sojourn.core.status import State
 
@@ -28,7 +29,7 @@ def looked_at(session: Session, handle: Handle, **part: Any) -> Status:
     back = f"Run `sojourn logs {handle.id} --follow` to follow it again."
     try:
         with _leaving(session, back):
-            return _followed(session, handle, **part)
+            return _followed(session, handle, back, **part)
     except Cancelled:
         raise Cancelled(
             f"Stopped following; the task keeps running. Run `sojourn stop {handle.id}` to stop it."
@@ -39,17 +40,19 @@ def attended(session: Session, handle: Handle) -> Status:
     """The same for whoever started the task: Ctrl-C detaches, and a second one stops the task."""
     try:
         with _leaving(session, _way_back(handle)):
-            return _followed(session, handle)
+            return _followed(session, handle, _way_back(handle))
     except Cancelled:
         if not session.terminated:
             _detached(session, handle)
         raise Cancelled("Detached; the task keeps running", hint=_way_back(handle)) from None
 
 
-def _followed(session: Session, handle: Handle, **part: Any) -> Status:
+def _followed(session: Session, handle: Handle, back: str, **part: Any) -> Status:
     from sojourn.engine.observe import deleted
 
+    session.parting = f"The task keeps running. {back}"
     for line in handle.logs(follow=True, **part):
+        session.ctx.check()  # there may be many at once
         session.renderer(line)
     try:
         return handle.status()

@@ -22,7 +22,7 @@ def read_piped(source: Path | int, name: str) -> Task:
         number: signal.signal(number, handler)
         for number, handler in (
             (signal.SIGINT, signal.default_int_handler),
-            (signal.SIGTERM, signal.SIG_DFL),
+            (signal.SIGTERM, signal.default_int_handler),
         )
     }
     try:

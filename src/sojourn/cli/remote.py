@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from sojourn.cli.interrupts import insist, left_to_another
 from sojourn.core.errors import Cancelled
 from sojourn.core.interfaces import Terminal
 
@@ -154,7 +155,8 @@ class _Signals:
             if signal.getsignal(number) is not signal.SIG_IGN  # as `nohup` has it
         }
         try:
-            yield
+            with left_to_another():
+                yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -174,6 +176,7 @@ class _Signals:
     def _end(self, number: int, frame: FrameType | None) -> None:
         for each in _ENDING:
             signal.signal(each, signal.SIG_IGN)
+        insist()
         raise Cancelled("Disconnected; the command was killed")
 
     def _resize(self) -> None:

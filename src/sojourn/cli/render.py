@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 from sojourn.cli.escape import escaped, escaped_lines
+from sojourn.cli.interrupts import INTERRUPTED
 from sojourn.core.errors import (
     AuthError,
     Cancelled,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 __all__ = [
-    "INTERRUPTED",
     "Renderer",
     "Unwritable",
     "error_code",
@@ -53,7 +53,6 @@ __all__ = [
     "show_unwritable",
 ]
 
-INTERRUPTED = 130
 _CANCELLED = ("Cancelled", "KeyboardInterrupt")  # how the error of a step begins after Ctrl-C
 _NO_BAR_BEFORE = 0.3  # seconds; most steps are over sooner
 _STATE_COLOURS = {"succeeded": "32", "running": "36", "failed": "31", "timed-out": "31"}

@@ -37,5 +37,6 @@ def show_saved(
     with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
         lines: Iterable[str] = file if tail is None else deque(file, maxlen=tail)
         for line in lines:
+            session.ctx.check()
             session.renderer(LogLine(0, 0, "", line.removesuffix("\n"), id=id))
     return int(follow)

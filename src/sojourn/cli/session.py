@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sojourn.cli.interrupts import AT_ONCE, answered, listening
 from sojourn.cli.render import Renderer, Unwritable, error_code, error_row, make_renderer
 from sojourn.core.context import Context
-from sojourn.core.errors import InvalidInput, SojournError
+from sojourn.core.errors import Cancelled, InvalidInput, SojournError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -35,12 +36,17 @@ _BROKEN_PIPE = 141  # as a shell has it for a program that SIGPIPE ended
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+_UNFINISHED = "Cancelled before the last step could end"
+
+
 class Session:
     """One command's run. The first Ctrl-C cancels in an orderly way, a third ends at once."""
 
-    def __init__(self, renderer: Renderer) -> None:
+    def __init__(self, renderer: Renderer, *, as_json: bool = False) -> None:
         self.renderer = renderer
         self.ctx = Context(renderer)
+        self.parting = "Run the command again to resume."  # said if it has to be ended
+        self._as_json = as_json
         self.interrupts = 0
         self.terminated = False
 
@@ -49,24 +55,41 @@ class Session:
             self.terminated = True  # by a program, such as `timeout`: nobody is there to ask
         else:
             self.interrupts += 1
-        if self.interrupts > 2:
+        if self.interrupts >= AT_ONCE:
             raise KeyboardInterrupt
         self.ctx.cancel()
 
+    def may_end(self) -> bool:
+        """Whether nothing has to be undone before it ends."""
+        return not self.ctx.is_whole
+
+    def last_words(self) -> tuple[int, bytes]:
+        """For a command that has to be ended because what it waits for does not end."""
+        error = Cancelled(_UNFINISHED, hint=self.parting)
+        if self._as_json:
+            import json
+
+            return 1, f"{json.dumps(error_row(error))}\n".encode()
+        begin = "\n" if os.isatty(2) else ""  # what is drawn there has no end yet
+        return 2, f"{begin}{error}\n".encode()
+
     def renew(self) -> None:
         """Go on after a cancellation, with a new context."""
+        answered()
         self.ctx = Context(self.renderer)
 
 
 @contextmanager
 def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
     """A session whose signals are handled."""
-    session = Session(make_renderer(as_json=as_json, **how))
-    before = {
-        number: signal.signal(number, session.on_signal)
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    session = Session(make_renderer(as_json=as_json, **how), as_json=as_json)
+    with listening(session):
+        yield from _guarded(session, as_json)
+
+
+def _guarded(session: Session, as_json: bool) -> Iterator[Session]:
     try:
+        session.ctx.check()  # a signal may have come before
         yield session
     except BrokenPipeError as error:
         raise click.exceptions.Exit(_BROKEN_PIPE) from error
@@ -78,9 +101,6 @@ def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
         raise click.exceptions.Exit(error_code(known)) from error
     finally:
         session.renderer.close()
-        for number, handler in before.items():
-            # Whoever pressed Ctrl-C once more must not cut off the last words.
-            signal.signal(number, signal.SIG_IGN if session.interrupts else handler)
 
 
 def told(error: OSError | SojournError) -> SojournError:

@@ -46,19 +46,35 @@ class Context:
         *,
         deadline: float = float("inf"),
         cancelled: threading.Event | None = None,
+        whole: list[None] | None = None,
     ) -> None:
         self.emit = emit if isinstance(emit, _InTurn) else _InTurn(emit)
         self.deadline = deadline
         self.cancelled = cancelled or Flag()
+        self._whole = [] if whole is None else whole
 
     def within(self, seconds: float) -> Context:
         """The same, with at most this long to go."""
         deadline = min(self.deadline, time.monotonic() + seconds)
-        return Context(self.emit, deadline=deadline, cancelled=self.cancelled)
+        return Context(self.emit, deadline=deadline, cancelled=self.cancelled, whole=self._whole)
 
     def shielded(self) -> Context:
         """The same, but deaf to cancellation and without a deadline: for cleaning up after one."""
-        return Context(self.emit)
+        return Context(self.emit, whole=self._whole)
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """What is undone if it cannot be finished: nobody ends the command before that."""
+        self._whole.append(None)
+        try:
+            yield
+        finally:
+            self._whole.pop()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is something under way that must not be ended halfway."""
+        return bool(self._whole)
 
     def cancel(self) -> None:
         """Wake whoever sleeps and stop whoever checks."""

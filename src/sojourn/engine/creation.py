@@ -99,6 +99,13 @@ def create(
     before; what could not be removed is told.
     """
     check(ctx, cloud, launch.task)
+    with ctx.whole():
+        _create(ctx, cloud, launch, until)
+
+
+def _create(
+    ctx: Context, cloud: Cloud, launch: Launch, until: Callable[[], None] | None = None
+) -> None:
     resources = cloud.resources(launch.id, launch.task)
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
@@ -196,7 +203,8 @@ def _make(
             uploaded()
         else:
             # The upload may take long, and needs nothing but the store.
-            together([uploaded, partial(_create_all, ctx, others)] if others else [uploaded])
+            jobs = [uploaded, partial(_create_all, ctx, others)] if others else [uploaded]
+            together(jobs, stop=ctx.cancel)
     except NotFound:
         _refuse_deleted(ctx, data, launch.id)
         raise
@@ -223,7 +231,7 @@ def _refuse_deleted(ctx: Context, data: Data, id: TaskId) -> None:
 
 def _create_all(ctx: Context, resources: Sequence[Resource]) -> None:
     for stage in stages(resources):
-        together([partial(_create_one, ctx, resource) for resource in stage])
+        together([partial(_create_one, ctx, resource) for resource in stage], stop=ctx.cancel)
 
 
 def _create_one(ctx: Context, resource: Resource) -> None:

@@ -79,12 +79,13 @@ def make(ctx: Context, cloud: Cloud, launch: Launch, name: str, script: str) -> 
             images.delete(ctx, name, region)
     if exists(ctx, cloud, launch.id):
         discard(ctx, cloud, launch.id)
-    creation.create(ctx, cloud, launch)
-    try:
-        _prepare_and_take(ctx, cloud, launch, name, script)
-    except BaseException as error:
-        _clean_up(ctx.shielded().within(_REMOVED_WITHIN), cloud, launch, name, error)
-        raise
+    with ctx.whole():
+        creation.create(ctx, cloud, launch)
+        try:
+            _prepare_and_take(ctx, cloud, launch, name, script)
+        except BaseException as error:
+            _clean_up(ctx.shielded().within(_REMOVED_WITHIN), cloud, launch, name, error)
+            raise
     discard(ctx, cloud, launch.id)
     made = _find(ctx, cloud, name, region)
     if made is None:

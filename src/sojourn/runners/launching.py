@@ -144,7 +144,7 @@ def launch(
     sweep(ctx, cloud, target.repo, forge, registered)
     environment = resolve_environment(task.environment, os.environ, ci=False)
     online = partial(_until_online, ctx, cloud, chosen, forge, runner)
-    with at_hand(ctx, programs if settings.upload_program else {}) as files:
+    with at_hand(ctx, programs if settings.upload_program else {}) as files, ctx.whole():
         try:
             with ctx.step(f"Registering {runner.name}"):
                 registration = forge.register(ctx, runner)

@@ -11,7 +11,7 @@ from functools import partial
 from queue import Empty
 from typing import TYPE_CHECKING, TypeVar
 
-from sojourn.storage.daemons import Daemons, is_daemon
+from sojourn.core.daemons import Daemons, is_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,8 +8,8 @@ from __future__ import annotations
 from queue import Empty
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sojourn.core.daemons import Daemons, Job
 from sojourn.core.errors import Cancelled
-from sojourn.storage.daemons import Daemons, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -72,6 +72,8 @@ def test_help_needs_no_engine(shell: Shell) -> None:
     assert {name for name in loaded if name.startswith("sojourn")} == {
         "sojourn",
         "sojourn.cli",
+        "sojourn.cli.app",
+        "sojourn.cli.interrupts",
         "sojourn.cli.texts",
         "sojourn.core",
         "sojourn.core.errors",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sojourn.cli import cli
+from sojourn.cli.app import cli
 from sojourn.core.errors import MissingDependency
 from sojourn.terraform.install import PROVIDER_VERSION, platforms
 from tests.unit.cli.shell import Shell, stubs

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sojourn import __version__
-from sojourn.cli import cli
+from sojourn.cli.app import cli
 from tests.unit.cli.shell import COMMAND, Shell
 
 COMMANDS = cli.list_commands(None)  # type: ignore[arg-type]

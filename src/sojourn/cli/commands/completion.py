@@ -16,7 +16,7 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from sojourn.cli import cli
+    from sojourn.cli.app import cli
 
     kind = get_completion_class(shell)
     if kind is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sojourn.api import Handle
-    from sojourn.cli.render import Renderer
+    from sojourn.cli.session import Session
     from sojourn.core.events import LogLine
 
 
@@ -103,19 +103,20 @@ def show_logs(id: str | None, look: Look, as_json: bool = False) -> int:
         handle = api.get(found.id, cloud=found.cloud, ctx=session.ctx)
         if look.follow:
             return exit_code(looked_at(session, handle, **look.part))
-        _show(session.renderer, handle.logs(**look.part), ranks=ranks)
+        _show(session, handle.logs(**look.part), ranks=ranks)
         return 0
 
 
-def _show(renderer: Renderer, lines: Iterable[LogLine], *, ranks: bool) -> None:
+def _show(session: Session, lines: Iterable[LogLine], *, ranks: bool) -> None:
     """Show lines, with a mark where the next attempt of a rank begins."""
     attempts: dict[int, int] = {}
     for line in lines:
+        session.ctx.check()  # there may be many
         if attempts.setdefault(line.rank, line.attempt) != line.attempt:
             attempts[line.rank] = line.attempt
             whose = f"rank {line.rank}, " if ranks else ""
-            renderer.mark(f"--- {whose}attempt {line.attempt} ---")
-        renderer(line)
+            session.renderer.mark(f"--- {whose}attempt {line.attempt} ---")
+        session.renderer(line)
 
 
 def _check(handle: Handle, look: Look) -> bool:

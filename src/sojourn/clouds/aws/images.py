@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
@@ -11,6 +11,7 @@ from sojourn.clouds.vm.cleaning import Cleaner
 from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
 from sojourn.core.interfaces import MadeImage
+from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +89,8 @@ class AwsImages(Cleaner):
         if region:
             return self._in_region(region_of(region))
         regions = [*self._locations.regions(), *self._locations.other_regions()]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return [image for some in pool.map(self._if_allowed, regions) for image in some]
+        looks = [partial(self._if_allowed, region) for region in regions]
+        return [image for some in together(looks, at_once=_AT_ONCE) for image in some]
 
     def _if_allowed(self, region: str) -> list[MadeImage]:
         """Some regions may be closed to this user."""

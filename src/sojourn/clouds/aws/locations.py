@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
@@ -14,6 +14,7 @@ from sojourn.clouds.aws.regions import HOME_REGIONS, region
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
+from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -209,8 +210,8 @@ class Locations(Known[Location]):
                 return []
             return [(where, group) for group in answer["SecurityGroups"]]
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return [group for groups in pool.map(look, regions) for group in groups]
+        looks = [partial(look, region) for region in regions]
+        return [group for groups in together(looks, at_once=_AT_ONCE) for group in groups]
 
     def _bucket_region(self, bucket: str) -> str:
         answer = self._account.call(

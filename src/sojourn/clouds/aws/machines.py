@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
@@ -17,6 +17,7 @@ from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
 from sojourn.core.errors import InvalidInput
 from sojourn.core.images import MADE, made_image
+from sojourn.core.parallel import aside
 
 if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
@@ -164,26 +165,25 @@ class Offers:
         group = find_group(self._account, region, given) if given else None
         if group and not network.parts:
             network = replace(network, parts=(group.vpc,))
-        with ThreadPoolExecutor() as pool:
-            networks = Networks(self._account, region)
-            known = pool.submit(networks.look, network)
-            zones = pool.submit(self._zones, region, type)
-            described = pool.submit(self._described, region, type).result()
-            architecture = _architecture(described)
-            if wanted.architecture == "*":
-                wanted = replace(wanted, architecture=architecture)
-            if wanted.architecture != architecture:
-                raise InvalidInput(
-                    "image", f"{image!r} is for {wanted.architecture}, but {type} is {architecture}"
-                )
-            found = pool.submit(self._newest, region, wanted)
-            subnets = networks.choose(network, known.result(), type, zones.result())
-            if group and group.vpc != subnets.vpc:
-                raise InvalidInput(
-                    "options.security_group", f"{given!r} is in {group.vpc}, not in {subnets.vpc}"
-                )
-            given_id = group.id if group else ""
-            return Offer(region, type, found.result(), subnets, given_id, _can_cluster(described))
+        networks = Networks(self._account, region)
+        known = aside(partial(networks.look, network))
+        zones = aside(partial(self._zones, region, type))
+        described = self._described(region, type)
+        architecture = _architecture(described)
+        if wanted.architecture == "*":
+            wanted = replace(wanted, architecture=architecture)
+        if wanted.architecture != architecture:
+            raise InvalidInput(
+                "image", f"{image!r} is for {wanted.architecture}, but {type} is {architecture}"
+            )
+        found = aside(partial(self._newest, region, wanted))
+        subnets = networks.choose(network, known(), type, zones())
+        if group and group.vpc != subnets.vpc:
+            raise InvalidInput(
+                "options.security_group", f"{given!r} is in {group.vpc}, not in {subnets.vpc}"
+            )
+        given_id = group.id if group else ""
+        return Offer(region, type, found(), subnets, given_id, _can_cluster(described))
 
     def _check_region(self, region: str) -> None:
         partition = self._account.regions().get(region)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
@@ -15,6 +15,7 @@ from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import machine_image, naming_vm_image
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.images import MADE, made_image
+from sojourn.core.parallel import aside
 
 if TYPE_CHECKING:
     from sojourn.clouds.az.account import Account
@@ -180,11 +181,10 @@ class Offers:
     def _find(self, region: str, name: str, image: str) -> Offer:
         wanted = parse_image(image)
         self._check_region(region)
-        with ThreadPoolExecutor(1) as pool:
-            usual = pool.submit(self._image, region, wanted)
-            offered = self._size(region, name)
-            chosen = _fitting(wanted, offered)
-            found = usual.result() if chosen is wanted else self._image(region, chosen)
+        usual = aside(partial(self._image, region, wanted))
+        offered = self._size(region, name)
+        chosen = _fitting(wanted, offered)
+        found = usual() if chosen is wanted else self._image(region, chosen)
         if found is None:
             raise _no_such_image(chosen, region)
         _check_fit(image, *found, offered)

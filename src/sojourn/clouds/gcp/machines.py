@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
@@ -16,6 +16,7 @@ from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.images import made_image
+from sojourn.core.parallel import aside
 
 if TYPE_CHECKING:
     from sojourn.clouds.gcp.account import Account
@@ -137,18 +138,16 @@ class Offers:
 
     def _find(self, where: str, machine: str, image: str, given: Network) -> Offer:
         wanted, kind = parse_image(image), machine_type(machine)
-        with ThreadPoolExecutor() as pool:
-            network = pool.submit(find_network, self._account, region_of(where), given)
-            attached = pool.submit(self._check_accelerator, where, kind)
-            architecture = self._architecture(where, kind)
-            found = self._image(wanted, image, architecture)
-            attached.result()
-            if found.architecture != architecture:
-                raise InvalidInput(
-                    "image",
-                    f"{image!r} is for {found.architecture}, but {kind.name} is {architecture}",
-                )
-            return Offer(where, kind, found, network.result())
+        network = aside(partial(find_network, self._account, region_of(where), given))
+        attached = aside(partial(self._check_accelerator, where, kind))
+        architecture = self._architecture(where, kind)
+        found = self._image(wanted, image, architecture)
+        attached()
+        if found.architecture != architecture:
+            raise InvalidInput(
+                "image", f"{image!r} is for {found.architecture}, but {kind.name} is {architecture}"
+            )
+        return Offer(where, kind, found, network())
 
     def _architecture(self, where: str, kind: MachineType) -> str:
         try:

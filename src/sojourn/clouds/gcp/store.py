@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from sojourn.clouds.vm.resource import TaskResource
 from sojourn.clouds.vm.store import Folder, StoreOf
 from sojourn.clouds.vm.waiting import PATIENCE, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound
+from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -181,12 +182,11 @@ def _empty(ctx: Context, deployment: Deployment, path: str) -> None:
         except NotFound:
             return
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for page in _pages(deployment, path):
-            ctx.check()
-            found = [
-                item
-                for item in page.get("items", ())
-                if is_folder or item["name"] == path  # other names may begin like it
-            ]
-            list(pool.map(remove, found))
+    for page in _pages(deployment, path):
+        ctx.check()
+        found = [
+            item
+            for item in page.get("items", ())
+            if is_folder or item["name"] == path  # other names may begin like it
+        ]
+        together([partial(remove, item) for item in found], at_once=_AT_ONCE)

@@ -18,9 +18,14 @@ __all__ = ["Daemons", "Job", "is_daemon"]
 _Result = TypeVar("_Result")
 
 
+class _Watched(threading.Thread):
+    """Its caller waits for it, and expects it to look at its context."""
+
+
 def is_daemon() -> bool:
     """Whether this thread is one of those that nobody waits for."""
-    return threading.current_thread().daemon
+    thread = threading.current_thread()
+    return thread.daemon and not isinstance(thread, _Watched)
 
 
 class Job(Generic[_Result]):
@@ -48,9 +53,13 @@ class Job(Generic[_Result]):
 
 
 class Daemons:
-    """A pool of such threads, started as they are needed; `done` gets each job when it is."""
+    """A pool of such threads, started as they are needed; `done` gets each job when it is.
 
-    def __init__(self, count: int) -> None:
+    `watched`: somebody does wait for their jobs, unless the program itself is interrupted.
+    """
+
+    def __init__(self, count: int, *, watched: bool = False) -> None:
+        self._kind = _Watched if watched else threading.Thread
         self.done: SimpleQueue[Job[Any]] = SimpleQueue()
         self._count = count
         self._todo: SimpleQueue[Job[Any] | None] = SimpleQueue()
@@ -61,7 +70,7 @@ class Daemons:
         job = Job(work, args)
         self._todo.put(job)
         if len(self._threads) < self._count:
-            thread = threading.Thread(target=self._run, name="sojourn-storage", daemon=True)
+            thread = self._kind(target=self._run, name="sojourn-worker", daemon=True)
             self._threads.append(thread)
             thread.start()
         return job
