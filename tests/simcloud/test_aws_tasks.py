@@ -99,7 +99,7 @@ def test_a_machine_is_gone_as_soon_as_it_is_ready_though_the_group_is_late(
     handle.delete()
 
 
-def test_every_machine_puts_off_the_end_of_its_group_and_then_it_comes(
+def test_no_machine_puts_off_the_end_of_its_group_and_then_it_comes(
     kit: AwsKit, lab: Lab, tmp_path: Path
 ) -> None:
     week, life = 7 * 86400, 600 + 3600
@@ -109,14 +109,12 @@ def test_every_machine_puts_off_the_end_of_its_group_and_then_it_comes(
     assert begun <= deadlines(kit.account)[handle.id] - week - life <= time.time()
     kit.account.capacity(None, None, True)
     lab.until_stored(handle, "1", tmp_path / "look")
-    until(lambda: deadlines(kit.account)[handle.id] < begun + week)
     first = deadlines(kit.account)[handle.id]
-    assert begun <= first - life <= time.time()
     kit.lose_agent(handle, rank=0)
     until(lambda: handle.status().ranks[0].attempt == 2, 60)
-    until(lambda: deadlines(kit.account)[handle.id] > first)
+    assert deadlines(kit.account)[handle.id] == first
     # Nobody can reach anything any more, and the time is over.
-    kit.account.advance(life + 60)
+    kit.account.advance(week + life + 60)
     kit.account.wait(lambda: kit.account.instances()[-1].state == "terminated", 60)
     assert (handle.status().state, handle.machines()) == (State.STOPPED, [])
     assert deadlines(kit.account) == {}

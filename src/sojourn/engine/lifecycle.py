@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import InvalidInput, NotFound, Transient
+from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.parallel import together
 from sojourn.core.status import INCOMPLETE
 
@@ -76,8 +76,11 @@ def _scale_to_none(ctx: Context, cloud: Cloud, id: TaskId, seconds: float) -> No
     began = time.monotonic()
     waiting = ctx.within(seconds)
     told = seconds <= _TELL_AFTER
-    while (fleet := scaler.fleet(ctx)) and fleet.machines:
-        if not told and time.monotonic() > began + _TELL_AFTER:
+    while (fleet := scaler.fleet(ctx)) and (fleet.machines or fleet.wanted):
+        if fleet.wanted:  # as long as one is there, it may ask for others
+            with suppress(NotFound):
+                scaler.scale(ctx, 0)
+        if fleet.machines and not told and time.monotonic() > began + _TELL_AFTER:
             ctx.note(_waiting_for(id, fleet, seconds))
             told = True
         waiting.sleep(cloud.features.poll)
@@ -131,12 +134,18 @@ def stop_for_good(ctx: Context, cloud: Cloud, id: TaskId, force: bool) -> None:
     try:
         with ctx.step("Stopping machines"):
             _scale_to_none(ctx, cloud, id, _FORCE_WITHIN if force else _FLUSH_WITHIN)
+    except Cancelled:
+        raise
     except Transient:
         if not force:
             raise
         ctx.warn(
             f"Could not stop all machines within {_FORCE_WITHIN:.0f} seconds; terminating them"
         )
+    except SojournError as error:
+        if not force:
+            raise
+        ctx.warn(f"Could not stop all machines: {error.message}; terminating them")
 
 
 def interrupt(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Fleet
     from sojourn.core.status import RankRecord
+    from sojourn.core.task import Task
 
 __all__ = ["deleted", "follow", "is_complete", "logs", "overview", "status"]
 
@@ -44,6 +45,11 @@ def is_complete(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
 
 def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
     """The state of a task. Absent: raises NotFound."""
+    return _look(ctx, cloud, id)[0]
+
+
+def _look(ctx: Context, cloud: Cloud, id: TaskId) -> tuple[Status, Fleet | None, Task | None]:
+    """The state of a task, and what it was seen from."""
     data, scaler = cloud.data(id), cloud.scaler(id)
     # The order matters: a machine that ends between two looks must not seem lost.
     fleet = scaler.fleet(ctx)
@@ -54,17 +60,32 @@ def status(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
             raise NotFound(
                 f"Task {id} not found", hint="Run `sojourn list` to see all tasks."
             ) from error
-        return INCOMPLETE
+        return INCOMPLETE, fleet, None
     if fleet is None:
         activity = data.uploading(ctx)
-        return uploading(activity) if activity else INCOMPLETE
+        return uploading(activity) if activity else INCOMPLETE, None, task
     now = _seen(data.records(ctx, task.parallelism), fleet)
     if now.recovering:
         # Lost, or started since the first look? The second one has what was started.
         fleet = scaler.fleet(ctx) or fleet
         now = _seen(data.records(ctx, task.parallelism), fleet)
     obstacle = scaler.obstacle(ctx) if now.state in _WAITING else ""
-    return replace(now, reason=f"{now.reason}: {obstacle}") if obstacle else now
+    if obstacle:
+        now = replace(now, reason=f"{now.reason}: {obstacle}")
+    return now, fleet, task
+
+
+def _listed(ctx: Context, cloud: Cloud, id: TaskId) -> Status:
+    """The state for a list: as long as a task costs something, it has not ended.
+
+    Machines of a warm task stay on purpose.
+    """
+    now, fleet, task = _look(ctx, cloud, id)
+    left = len(fleet.machines) if fleet else 0
+    if not now.state.ended or not left or (task and task.warm):
+        return now
+    who = "1 machine is" if left == 1 else f"{left} machines are"
+    return replace(now, state=State.RUNNING, reason=f"{now.state}, but {who} still there")
 
 
 def _seen(records: Sequence[RankRecord], fleet: Fleet) -> Status:
@@ -77,7 +98,7 @@ def overview(ctx: Context, cloud: Cloud, ids: Sequence[TaskId]) -> Iterator[tupl
     known = cloud.states(ctx, ids)
     for id in ids:  # noqa: A001
         try:
-            yield id, known[id] if id in known else status(ctx, cloud, id)
+            yield id, known[id] if id in known else _listed(ctx, cloud, id)
         except NotFound:
             continue  # deleted meanwhile
         except SojournError as error:

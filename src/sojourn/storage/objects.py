@@ -23,7 +23,7 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.storage.failures import absent, denied, full, truncated, unreachable
 from sojourn.storage.objectinfo import ObjectInfo
 
@@ -194,7 +194,21 @@ class ObstoreStore:
                 item = obstore.head(self._backend, path)
         except NotFound:
             return None
+        except AuthError:
+            if self._is_missing(path):
+                return None
+            raise
         return ObjectInfo(path, item["size"], item["last_modified"])
+
+    def _is_missing(self, path: str) -> bool:
+        """Whether an object is absent that may not be asked for: S3 denies access to what is not
+        there, except to those who may list the whole bucket."""
+        folder = path.rpartition("/")[0]
+        if not folder:
+            return False
+        with _translated(path):
+            pages = obstore.list(self._backend, folder, offset=path[:-1], chunk_size=1)
+            return not any(item["path"] == path for item in next(iter(pages), ()))
 
     def delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), _DELETED_AT_ONCE):

@@ -29,7 +29,7 @@ _IGNORED = {
     "DefaultCooldown", "TerminationPolicies", "HonorCooldown",
 }  # fmt: skip
 """Parameters that may be given and change nothing here."""
-_PROCESSES = {"AZRebalance", "Launch"}
+_PROCESSES = {"AZRebalance", "Launch", "ScheduledActions"}
 _KNOWN = {
     "CreateAutoScalingGroup": {
         "AutoScalingGroupName", "MinSize", "MaxSize", "DesiredCapacity", "LaunchTemplate",

@@ -85,6 +85,8 @@ class Scaler:
         for action in sorted(group.scheduled.values(), key=lambda action: action.start):
             if action.start <= now and not group.status:
                 del group.scheduled[action.name]
+                if "ScheduledActions" in group.suspended:
+                    continue
                 group.min = group.min if action.min is None else action.min
                 group.max = group.max if action.max is None else action.max
                 desired = group.desired if action.desired is None else action.desired

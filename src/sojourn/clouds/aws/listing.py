@@ -97,6 +97,7 @@ def _status(group: Any) -> Status | None:
             going=bool(group.get("Status")),
             serving=_members(group, "InService"),
             starting=_members(group, "Pending"),
+            leaving=_members(group, "Terminating"),
         )
     )
 

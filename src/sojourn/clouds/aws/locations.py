@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.regions import HOME_REGIONS, region
+from sojourn.clouds.vm.containers import PATH, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
@@ -27,9 +28,7 @@ __all__ = ["Location", "Locations", "parse_container"]
 _ANYWHERE = "us-east-1"  # whose S3 knows all buckets
 _AT_ONCE = 8  # regions
 _LONGEST = 256  # characters, as many as a tag takes
-_CONTAINER = re.compile(
-    r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
-)
+_CONTAINER = re.compile(r"(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])" + PATH, re.ASCII)
 _PAGE = 1000  # buckets, or roles
 
 
@@ -48,15 +47,8 @@ class Location:
 
 
 def parse_container(text: str) -> tuple[str, str | None]:
-    """Bucket and folder: `name` leaves the folder to us, `name/` is all of the bucket."""
-    found = _CONTAINER.fullmatch(text)
-    parts = (found["folder"] or "").strip("/").split("/") if found else ()
-    if not found or len(text) > _LONGEST or {".", ".."} & set(parts) or "" in parts[1:]:
-        raise InvalidInput(
-            "storage.container",
-            f"must be a bucket or bucket/path of letters, digits and . _ - = + @ :, got {text!r}",
-        )
-    return found["bucket"], None if found["folder"] is None else "/".join(parts)
+    """Bucket and folder, as `clouds.vm.containers` has them."""
+    return parsed(text, _CONTAINER, _LONGEST)
 
 
 class Locations(Known[Location]):
@@ -145,6 +137,15 @@ class Locations(Known[Location]):
         self._add_contained(found)
         self.remember(found)
         return found
+
+    def beside(self, place: Location) -> dict[TaskId, str]:
+        """The folders of all tasks in the bucket of this place."""
+        found = self.tasks().items()
+        return {
+            id: each.folder
+            for id, each in found  # noqa: A001
+            if each.contained and each.bucket == place.bucket
+        }
 
     def _buckets(self) -> Iterator[Any]:
         """Those that may be tasks. S3 tells their regions only to those who ask for pages."""

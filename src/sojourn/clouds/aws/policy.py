@@ -1,5 +1,8 @@
 """What a machine may do: read its own store, write its part of it, mark its own group and leave it.
 
+It cannot change how many machines its group wants, or when AWS ends it: the right to schedule
+changes of a group would let a script set its limits.
+
 Beside that it can see which machines there are, so that it knows when one is lost. Nothing else.
 What a laptop acts on, such as the task's description, a machine can only read.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.vm.on_machine.marks import RANK
-from sojourn.clouds.vm.paths import SEED
+from sojourn.clouds.vm.paths import LISTED, READ, SEED
 from sojourn.storage.layout import MACHINES_WRITE
 
 if TYPE_CHECKING:
@@ -37,8 +40,12 @@ def machine_policy(id: TaskId, location: Location) -> dict[str, Any]:
     inside = f"{location.folder}/" if location.folder else ""
     group = f"arn:aws:autoscaling:{location.region}:*:autoScalingGroup:*:autoScalingGroupName/{id}"
     listing: dict[str, Any] = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket}
-    if inside:
-        listing["Condition"] = {"StringLike": {"s3:prefix": f"{inside}*"}}
+    readable = [f"{bucket}/*"]
+    if location.contained:  # other tasks may have folders beside it, or below
+        seen = [f"{inside}{name}*" for name in LISTED]
+        listing["Condition"] = {"StringLike": {"s3:prefix": seen}}
+        names = [f"{name}*" if name.endswith("/") else name for name in (*READ, *LISTED)]
+        readable = [f"{bucket}/{inside}{name}" for name in dict.fromkeys(names)]
     return {
         "Version": "2012-10-17",
         "Statement": [
@@ -46,7 +53,7 @@ def machine_policy(id: TaskId, location: Location) -> dict[str, Any]:
             {
                 "Effect": "Allow",
                 "Action": "s3:GetObject",
-                "Resource": f"{bucket}/{inside}*",
+                "Resource": readable,
             },
             {
                 "Effect": "Allow",
@@ -58,7 +65,6 @@ def machine_policy(id: TaskId, location: Location) -> dict[str, Any]:
                 "Effect": "Allow",
                 "Action": [
                     "autoscaling:CompleteLifecycleAction",
-                    "autoscaling:PutScheduledUpdateGroupAction",
                     "autoscaling:RecordLifecycleActionHeartbeat",
                     "autoscaling:TerminateInstanceInAutoScalingGroup",
                 ],

@@ -35,11 +35,12 @@ __all__ = ["AwsScaler"]
 _UNKNOWN = re.compile(
     r"nstance Profile|(launch template|security group|key pair)[^.]* does not exist"
 )
-_FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
+_COME_WITHIN = timedelta(days=7)  # for machines to come, the first one and those after losses
 _ALIVE = ("Pending", "InService", "Terminating", "Standby", "Quarantined", "Warmed")
 _HERE = ("pending", "running", "shutting-down", "stopping")
 _AT_ONCE = 200  # values of a filter
 _LAUNCH = "Launch"  # a process of the group
+_SCHEDULE = "ScheduledActions"  # another
 _HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up for no longer
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
@@ -134,12 +135,39 @@ class AwsScaler(AwsResource):
                     partial(self._resume, group),
                 ]
             )
+        else:
+            self._disarm()
+        if group["MinSize"] or group["MaxSize"] < machines:
+            self._reset(group, machines)
+            return
         self._call(
             "set_desired_capacity",
             AutoScalingGroupName=self._name,
             DesiredCapacity=machines,
             HonorCooldown=False,
         )
+
+    def _reset(self, group: Any, machines: int) -> None:
+        """Set the number of machines against limits that are not ours.
+
+        A role of the user's may let machines schedule changes of their group.
+        """
+        self._call(
+            "update_auto_scaling_group",
+            AutoScalingGroupName=self._name,
+            MinSize=0,
+            MaxSize=max(group["MaxSize"], machines),
+            DesiredCapacity=machines,
+        )
+
+    def _disarm(self) -> None:
+        """Have nothing start machines again that somebody scheduled; there is nothing to end."""
+        with suppress(AuthError):  # our own roles let nobody schedule anything
+            self._call(
+                "suspend_processes",
+                AutoScalingGroupName=self._name,
+                ScalingProcesses=[_SCHEDULE],
+            )
 
     def _tell_stopped(self, group: Any, stopped: bool) -> None:
         """For those who list tasks; without it they look closer."""
@@ -157,16 +185,16 @@ class AwsScaler(AwsResource):
     def _arm(self, ctx: Context) -> None:
         """Have AWS end the group at a deadline, whatever becomes of us and of the machines.
 
-        Until there is a first machine, it is a week for one to come, and then the time of the
-        task. Each machine puts it off as it starts, to the time of the task from then on. The time
-        of the task is its timeout, and an hour to store the last of its work.
+        That is a week for machines to come, and then the time of the task: its timeout, and an
+        hour to store the last of its work. Only laptops set it: a script that has taken over its
+        machine cannot put off its end.
         """
         timeout = StoreData(self._deployment.store).load(ctx).timeout
         self._call(
             "put_scheduled_update_group_action",
             AutoScalingGroupName=self._name,
             ScheduledActionName=DEADLINE,
-            StartTime=datetime.now(timezone.utc) + _FIRST_WITHIN + time_of(timeout),
+            StartTime=datetime.now(timezone.utc) + _COME_WITHIN + time_of(timeout),
             DesiredCapacity=0,
         )
 
@@ -180,11 +208,13 @@ class AwsScaler(AwsResource):
 
     def _resume(self, group: Any) -> None:
         """AWS stops to launch machines for a group if that failed for a day."""
-        if _stuck(group):
+        paused = {each["ProcessName"] for each in group.get("SuspendedProcesses", ())}
+        ours = sorted(paused & {_LAUNCH, _SCHEDULE})
+        if ours:
             self._call(
                 "resume_processes",
                 AutoScalingGroupName=self._name,
-                ScalingProcesses=[_LAUNCH],
+                ScalingProcesses=ours,
             )
 
     def fleet(self, ctx: Context) -> Fleet | None:

@@ -129,7 +129,6 @@ class LaunchTemplate(AwsResource):
             "autoscaling": self._endpoint("autoscaling"),
             "ec2": self._endpoint("ec2"),
             "tag": tags.ID,
-            "deadline": DEADLINE,
             "hook": HOOK,
         }
         text = user_data(settings).encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import store_address, tags
@@ -92,6 +92,12 @@ class Deployment:
         """The task's store, with the user's own credentials."""
         opened = open_store(store_address.address(self.account, self.location))
         return WatchedStore(opened, self._look)
+
+    def store_in(self, folder: str) -> Store:
+        """Another folder in the container of the task's store."""
+        return open_store(
+            store_address.address(self.account, replace(self.location, folder=folder))
+        )
 
     def _look(self) -> None:
         """What is on its way out does not come back. A creation that was killed early has no

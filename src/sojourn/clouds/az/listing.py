@@ -58,12 +58,12 @@ def _status(scale_set: Any) -> Status | None:
     """The state that a scale set tells; None: it does not."""
     tags, state = scale_set.get("tags") or {}, scale_set["properties"]["provisioningState"]
     ranks, wanted = tags.get(RANKS, ""), int(scale_set["sku"].get("capacity") or 0)
-    if not ranks.isdecimal() or state == "Failed":
+    if not marks.number(ranks) or state == "Failed":
         return None  # a machine could not be made: whoever looks closer sees why
     there = [""] * wanted  # which ones, it does not tell
     return status_of(
         GroupView(
-            ranks=int(ranks),
+            ranks=marks.number(ranks),
             wanted=wanted,
             reports=marks.read(tags),
             marked=tags.get(MARKED) == "yes",

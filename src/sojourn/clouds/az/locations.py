@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import tags
 from sojourn.clouds.az.regions import region
+from sojourn.clouds.vm.containers import PATH, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import InvalidInput, NotFound, Problem
 from sojourn.core.ids import TaskId
@@ -23,9 +24,7 @@ __all__ = ["CONTAINER", "Location", "Locations", "account_name", "parse_containe
 CONTAINER = "task"  # in a storage account of the task's own
 _LONGEST = 256  # characters, as many as a tag takes
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
-_CONTAINER = re.compile(
-    r"(?P<container>(?=.{3,63}(/|$))[a-z0-9]+(-[a-z0-9]+)*)(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
-)
+_CONTAINER = re.compile(r"(?P<container>(?=.{3,63}(/|$))[a-z0-9]+(-[a-z0-9]+)*)" + PATH, re.ASCII)
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -46,16 +45,8 @@ class Location:
 
 
 def parse_container(text: str) -> tuple[str, str | None]:
-    """Container and folder: `name` leaves the folder to us, `name/` is all of the container."""
-    found = _CONTAINER.fullmatch(text)
-    parts = (found["folder"] or "").strip("/").split("/") if found else ()
-    if not found or len(text) > _LONGEST or {".", ".."} & set(parts) or "" in parts[1:]:
-        raise InvalidInput(
-            "storage.container",
-            "must be a container or container/path of letters, digits and . _ - = + @ :, "
-            f"got {text!r}",
-        )
-    return found["container"], None if found["folder"] is None else "/".join(parts)
+    """Container and folder, as `clouds.vm.containers` has them."""
+    return parsed(text, _CONTAINER, _LONGEST, "container")
 
 
 def account_name(subscription: str, id: TaskId) -> str:
@@ -120,6 +111,15 @@ class Locations(Known[Location]):
                     found[id] = self.told_by(id, group)
         self.remember(found)
         return found
+
+    def beside(self, place: Location) -> dict[TaskId, str]:
+        """The folders of all tasks in the bucket of this place."""
+        found = self.tasks().items()
+        return {
+            id: each.folder
+            for id, each in found  # noqa: A001
+            if each.contained and (each.account, each.container) == (place.account, place.container)
+        }
 
     # Containers of the user's
 

@@ -10,7 +10,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.vm.paths import OWNERS
+from sojourn.clouds.vm.paths import LISTED, OWNERS, READ
 from sojourn.storage.layout import MACHINES_WRITE
 
 if TYPE_CHECKING:
@@ -47,16 +47,25 @@ def on_store(container: str, location: Location) -> tuple[Grant, ...]:
     """What machines may do in the container of their store."""
     inside = f"{location.folder}/" if location.folder else ""
     return (
-        Grant(container, _READER, _reading(inside)),
+        Grant(container, _READER, _naming(inside) if location.contained else _reading()),
         Grant(container, _WRITER, _writing(inside)),
     )
 
 
-def _reading(inside: str) -> str:
-    """All of the store but what is the laptop's; of lists, all that are inside."""
-    listing = f"({_LISTS} AND {_PREFIX} StringStartsWith '{inside}')" if inside else f"({_LISTS})"
-    own = f"{_PATH} StringStartsWith '{inside}' AND " if inside else ""
-    return f"({listing} OR ({own}{_PATH} StringNotStartsWith '{inside}{OWNERS}'))"
+def _reading() -> str:
+    """All of a container of the task's own but what is the laptop's."""
+    return f"(({_LISTS}) OR ({_PATH} StringNotStartsWith '{OWNERS}'))"
+
+
+def _naming(inside: str) -> str:
+    """What a machine needs in a container of the user's: other tasks may have folders beside its
+    task's, or below."""
+    listed = " OR ".join(f"{_PREFIX} StringStartsWith '{inside}{name}'" for name in LISTED)
+    read = " OR ".join(
+        f"{_PATH} String{'StartsWith' if name.endswith('/') else 'Equals'} '{inside}{name}'"
+        for name in READ
+    )
+    return f"(({_LISTS} AND ({listed})) OR {read})"
 
 
 def _writing(inside: str) -> str:

@@ -121,6 +121,9 @@ class AzureScaler(AzureResource):
         if not machines:
             if now is not None:
                 self._write(setting.View(now.ranks, 0, now.end, enabled=False))
+            else:  # absent, or changed by a script into what is none of ours; `start` makes it anew
+                with suppress(NotFound):
+                    self._call("DELETE", self._setting)
             self._resize(0)
             return
         ranks = max(now.ranks if now else 0, machines)
@@ -199,12 +202,18 @@ class AzureScaler(AzureResource):
         return list(self._deployment.account.pages(self.title, path, query))
 
     def _wanted(self) -> int:
-        """By Azure's own clock: it is Azure that ends machines."""
+        """By Azure's own clock: it is Azure that ends machines.
+
+        A setting that a script changed into what is none of ours keeps some, until it is gone.
+        """
         try:
             content, now = self._deployment.account.asked(self.title, self._setting)
-            return setting.view(content).wanted(now)
-        except (NotFound, ValueError):
+        except NotFound:
             return 0
+        try:
+            return setting.view(content).wanted(now)
+        except ValueError:
+            return 1
 
     def _renew(self, dead: list[Any]) -> None:
         """Make room for others: Azure tries again only if one that could not be made is gone."""

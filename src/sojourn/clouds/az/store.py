@@ -16,7 +16,10 @@ from sojourn.clouds.vm.waiting import PATIENCE, pause
 from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Resource
     from sojourn.storage.store import Store
 
@@ -170,6 +173,15 @@ class _Container:
 
     def store(self) -> Store:
         return self._deployment.store()
+
+    def folder(self) -> str:
+        return self._deployment.location.folder
+
+    def store_in(self, folder: str) -> Store:
+        return self._deployment.store_in(folder)
+
+    def neighbours(self) -> Mapping[TaskId, str]:
+        return self._deployment.locations.beside(self._deployment.location)
 
     def sign(self, ctx: Context) -> None:
         self._group.create(ctx)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import store_address, tags
@@ -76,7 +76,12 @@ class Deployment:
 
     def store(self) -> Store:
         """The task's store, with the user's own credentials."""
-        return open_store(store_address.address(self.account, self.location))
+        return self.store_in(self.location.folder)
+
+    def store_in(self, folder: str) -> Store:
+        """Another folder in the bucket of the task's store."""
+        location = replace(self.location, folder=folder)
+        return open_store(store_address.address(self.account, location))
 
 
 def is_contained(deployment: Deployment) -> bool:

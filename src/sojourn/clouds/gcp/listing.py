@@ -78,7 +78,7 @@ def _status(group: Any, project: str, machines: list[Any]) -> Status | None:
     ranks = told.get("sojourn-ranks", "")
     return status_of(
         GroupView(
-            ranks=int(ranks) if ranks.isdecimal() else 0,
+            ranks=marks.number(ranks),
             wanted=int(group.get("targetSize", 0)),
             reports=marks.read(_as_tags(told)),
             marked=told.get(MARKED) == "yes",
@@ -86,6 +86,7 @@ def _status(group: Any, project: str, machines: list[Any]) -> Status | None:
             going=bool(group.get("currentActions", {}).get("deleting", 0)),
             serving=_in_state(machines, "RUNNING"),
             starting=_in_state(machines, *_STARTING),
+            leaving=_in_state(machines, "STOPPING"),
         )
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.regions import region_of, zone
+from sojourn.clouds.vm.containers import PATH, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.ids import TaskId
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Location", "Locations", "note_of", "parse_container"]
 
 _LONGEST = 512  # characters of a container, which has to fit into a description
-_CONTAINER = re.compile(
-    r"(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])(/(?P<folder>[\w.=+@:/-]*))?", re.ASCII
-)
+_CONTAINER = re.compile(r"(?P<bucket>[a-z0-9][a-z0-9._-]{1,220}[a-z0-9])" + PATH, re.ASCII)
 _OURS = "name eq tpi-.*"
 
 
@@ -48,15 +47,8 @@ class Location:
 
 
 def parse_container(text: str) -> tuple[str, str | None]:
-    """Bucket and folder: `name` leaves the folder to us, `name/` is all of the bucket."""
-    found = _CONTAINER.fullmatch(text)
-    parts = (found["folder"] or "").strip("/").split("/") if found else ()
-    if not found or len(text) > _LONGEST or {".", ".."} & set(parts) or "" in parts[1:]:
-        raise InvalidInput(
-            "storage.container",
-            f"must be a bucket or bucket/path of letters, digits and . _ - = + @ :, got {text!r}",
-        )
-    return found["bucket"], None if found["folder"] is None else "/".join(parts)
+    """Bucket and folder, as `clouds.vm.containers` has them."""
+    return parsed(text, _CONTAINER, _LONGEST)
 
 
 def note_of(where: str, container: str) -> str:
@@ -147,6 +139,15 @@ class Locations(Known[Location]):
                     found[id] = _location(id, told["zone"], told["container"])
         self.remember(found)
         return found
+
+    def beside(self, place: Location) -> dict[TaskId, str]:
+        """The folders of all tasks in the bucket of this place."""
+        found = self.tasks().items()
+        return {
+            id: each.folder
+            for id, each in found  # noqa: A001
+            if each.contained and each.bucket == place.bucket
+        }
 
     def _bucket(self, name: str) -> Any:
         return self._account.call(f"bucket {name}", "storage", "GET", f"storage/v1/b/{name}")

@@ -9,7 +9,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp.errors import reason_of
-from sojourn.clouds.vm.paths import OWNERS
+from sojourn.clouds.vm.paths import LISTED, OWNERS, READ
 from sojourn.clouds.vm.waiting import PATIENCE, pause
 from sojourn.core.errors import Conflict, InvalidInput
 from sojourn.storage.layout import MACHINES_WRITE
@@ -34,24 +34,30 @@ def on_group(project: str, zone: str, name: str, member: str) -> list[Policy]:
 
 
 def on_bucket(location: Location, member: str) -> list[Policy]:
-    """The bindings in the policy of the bucket."""
+    """The bindings in the policy of the bucket. Google takes 12 operators in a condition, so the
+    names of what a machine reads in a bucket of the user's are in several."""
     inside = f"{location.folder}/" if location.folder else ""
     objects = f"projects/_/buckets/{location.bucket}/objects/{inside}"
-    own = f"!resource.name.startsWith('{objects}{OWNERS}')"
-    prefix = "api.getAttribute('storage.googleapis.com/objectListPrefix', '')"
-    readable = own
-    if inside:
-        listed = f"resource.type == 'storage.googleapis.com/Bucket' && {prefix}"
-        readable = (
-            f"(resource.name.startsWith('{objects}') && {own}) || ({listed}.startsWith('{inside}'))"
-        )
-    writable = " || ".join(
-        f"resource.name.startsWith('{objects}{name}/')" for name in MACHINES_WRITE
-    )
+    readable = [f"!resource.name.startsWith('{objects}{OWNERS}')"]
+    if location.contained:  # other tasks may have folders beside it, or below
+        prefix = "api.getAttribute('storage.googleapis.com/objectListPrefix', '')"
+        listed = " || ".join(f"{prefix}.startsWith('{inside}{name}')" for name in LISTED)
+        readable = [
+            " || ".join(_named(objects, name) for name in READ),
+            f"resource.type == 'storage.googleapis.com/Bucket' && ({listed})",
+        ]
+    writable = " || ".join(_named(objects, f"{name}/") for name in MACHINES_WRITE)
     return [
-        _binding("roles/storage.objectViewer", member, readable),
+        *(_binding("roles/storage.objectViewer", member, each) for each in readable),
         _binding("roles/storage.objectUser", member, writable),
     ]
+
+
+def _named(objects: str, name: str) -> str:
+    """That it is this file, or in this folder."""
+    if name.endswith("/"):
+        return f"resource.name.startsWith('{objects}{name}')"
+    return f"resource.name == '{objects}{name}'"
 
 
 def _binding(role: str, member: str, expression: str) -> Policy:

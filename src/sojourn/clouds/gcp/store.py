@@ -17,9 +17,10 @@ from sojourn.core.errors import AuthError, Conflict, NotFound
 from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sojourn.core.context import Context
+    from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Resource
     from sojourn.storage.store import Store
 
@@ -113,6 +114,15 @@ class _Container:
 
     def store(self) -> Store:
         return self._deployment.store()
+
+    def folder(self) -> str:
+        return self._deployment.location.folder
+
+    def store_in(self, folder: str) -> Store:
+        return self._deployment.store_in(folder)
+
+    def neighbours(self) -> Mapping[TaskId, str]:
+        return self._deployment.locations.beside(self._deployment.location)
 
     def sign(self, ctx: Context) -> None:
         self._rule.make(ctx)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.jobs import rank_of
+from sojourn.clouds.k8s.scaler import is_machine
 from sojourn.core.errors import InvalidInput, SojournError
 from sojourn.core.report import Report
 from sojourn.core.status import RankRecord, task_status
@@ -36,6 +37,8 @@ def states(api: Api, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
     for id in ids:  # noqa: A001
         reports = final_reports(pods[str(id)])
         ranks = {rank_of(job) for job in jobs[str(id)]} or _ranks(pods[str(id)])
+        if any(map(is_machine, pods[str(id)])):
+            continue  # as long as it has machines, it has not ended
         if ranks and set(reports) == ranks == set(range(len(ranks))):
             records = [
                 RankRecord(rank, report.attempt, machine, report)

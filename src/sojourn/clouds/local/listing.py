@@ -65,7 +65,9 @@ def _status(folders: TaskFolders, here: Place) -> Status | None:
     if wanted and not _is_supervised(folders, here):
         return None
     found = task_status(_records(folders.store), wanted=wanted, alive=alive)
-    return None if found.recovering else found  # one that began since only seems to be lost
+    if found.recovering or (found.state.ended and alive):
+        return None  # an attempt that began since only seems to be lost; machines may still leave
+    return found
 
 
 def _alive(folders: TaskFolders, here: Place) -> set[str] | None:

@@ -38,13 +38,16 @@ class GroupView:
     going: bool = False
     serving: Sequence[str] = ()  # machines that run
     starting: Sequence[str] = ()
+    leaving: Sequence[str] = ()
 
 
 def status_of(group: GroupView) -> Status | None:
     """The state that a group tells; None: it does not."""
-    left = [rank for rank in range(group.ranks) if rank not in group.reports]
     if not group.ranks or group.going:
         return None
+    left = [rank for rank in range(group.ranks) if rank not in group.reports]
+    if (not left or group.wanted == 0) and (group.serving or group.starting or group.leaving):
+        return None  # it would have ended, but for its machines: a closer look tells
     if left and group.wanted == 0 and not (group.marked and group.stopped):
         return None  # it ended, or its machines did so without telling
     unended = _unended(group, left)

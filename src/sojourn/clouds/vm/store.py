@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from sojourn.clouds.vm.containers import ancestors, overlap
 from sojourn.clouds.vm.paths import NAMES, OWNER, OWNERS
-from sojourn.core.errors import Conflict, NotFound, SojournError
+from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
@@ -23,6 +25,15 @@ class Container(Protocol):
 
     def store(self) -> Store:
         """The folder as a store."""
+
+    def folder(self) -> str:
+        """The path of the folder in the bucket; all of the bucket: empty."""
+
+    def store_in(self, folder: str) -> Store:
+        """Another folder of the bucket as a store."""
+
+    def neighbours(self) -> Mapping[TaskId, str]:
+        """The folders of other tasks in the bucket, as far as this user may know them."""
 
     def top(self) -> list[str]:
         """The whole paths of all that is in the folder itself, in any version; folders with `/`."""
@@ -67,6 +78,7 @@ class Folder:
 
     def create(self, ctx: Context) -> None:
         self._refuse_others()
+        self._refuse_neighbours()
         self._container.sign(ctx)
         if not self._container.store().put_new(OWNER, self._id.encode()):
             self._container.unsign(ctx)
@@ -79,6 +91,27 @@ class Folder:
             raise Conflict(
                 f"The container already holds {there}",
                 hint="Set storage.container to another path.",
+            )
+
+    def _refuse_neighbours(self) -> None:
+        """What is inside the folder of another task is written and removed by that one."""
+        own = self._container.folder()
+        for folder in ancestors(own):
+            with suppress(AuthError):  # one who may use no more than this folder
+                self._refuse_overlap(_owner_of(self._container.store_in(folder)), folder)
+        if own == self._id:
+            return  # nobody else has a folder of this name
+        with suppress(AuthError):
+            for other, folder in self._container.neighbours().items():
+                if overlap(own, folder):
+                    self._refuse_overlap(str(other), folder)
+
+    def _refuse_overlap(self, other: str, folder: str) -> None:
+        if other not in ("", self._id):
+            raise Conflict(
+                f"The container overlaps with that of the task {other}: "
+                f"{_called(self._container.folder())} and {_called(folder)}",
+                hint="Set storage.container to a path beside it.",
             )
 
     def delete(self, ctx: Context) -> None:
@@ -94,15 +127,23 @@ class Folder:
 
     def _owner(self) -> str:
         """The id of the task that is there; none: empty."""
-        try:
-            return bytes(self._container.store().get(OWNER)).decode()
-        except NotFound:
-            return ""
+        return _owner_of(self._container.store())
 
     def _ours(self) -> list[str]:
         """What is there by names that we use, files and folders."""
         found = self._container.top()
         return sorted(path for path in found if self._container.name(path).rstrip("/") in NAMES)
+
+
+def _owner_of(store: Store) -> str:
+    try:
+        return bytes(store.get(OWNER)).decode(errors="replace")
+    except NotFound:
+        return ""
+
+
+def _called(folder: str) -> str:
+    return folder or "the whole bucket"
 
 
 class StoreOf:

@@ -8,6 +8,7 @@ import pytest
 
 from sojourn.clouds.az.locations import Location
 from sojourn.clouds.az.policy import Grant, on_scaler, on_store
+from sojourn.clouds.vm.paths import READ
 from sojourn.storage.layout import LAPTOPS_WRITE, MACHINES_WRITE
 from tests.simcloud.az.conditions import Asked, parse
 from tests.simcloud.az.roles import BUILT_IN
@@ -46,9 +47,11 @@ def test_a_machine_reaches_its_own_store_but_the_laptops_part(place: Location, i
 
 @pytest.mark.parametrize(("place", "inside"), PLACES)
 def test_what_a_laptop_acts_on_a_machine_can_only_read(place: Location, inside: str) -> None:
+    for name in READ:
+        path = f"{name}x" if name.endswith("/") else name
+        assert may_do(place, "read", f"{inside}{path}")
     for name in LAPTOPS_WRITE:
         for path in (name, f"{name}/x"):
-            assert may_do(place, "read", f"{inside}{path}")
             assert not may_do(place, "write", f"{inside}{path}")
             assert not may_do(place, "delete", f"{inside}{path}")
     for path in ("boot/agent-x86_64-311.zip", "laptop/owner", "anything", "logs"):

@@ -52,5 +52,20 @@ def test_times_as_azure_may_write_them() -> None:
 
 
 def test_one_of_somebody_else() -> None:
+    nothing = {"minimum": "0", "maximum": "0"}
     with pytest.raises(ValueError, match="no profile with a date"):
-        view({"properties": {"profiles": [{"name": "x"}]}})
+        view({"properties": {"profiles": [{"name": "x", "capacity": nothing}]}})
+
+
+def test_what_a_script_added_or_left_out_is_none_of_ours() -> None:
+    dated, over = profiles(3, 1, END)
+    later = {"name": "later", "capacity": {"minimum": "3", "maximum": "3"}}
+    for found in (
+        [dated, over, later],
+        [dated, {**over, "capacity": later["capacity"]}],
+        [dated, dated, over],
+        [{"name": "x", "fixedDate": {}, "capacity": {}}],
+        [{"name": "x"}],
+    ):
+        with pytest.raises(ValueError, match="autoscale setting"):
+            view({"properties": {"profiles": found}})

@@ -7,7 +7,6 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
     from sojourn.core.report import Report
 
 _TRIES = 10
-_AT_ONCE = timedelta(seconds=30)  # AWS wants a moment in the future, and clocks may differ
 _MARKING = 3  # tries: it is of no use to the task itself
 _SPOT = "/meta-data/spot/instance-action"
 _REBALANCE = "/meta-data/events/recommendations/rebalance"
 _LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
-_PUT_OFF = Path("/run/sojourn-deadline")  # is there once the deadline was put off, since the boot
 
 
 class AutoScalingGroup:
@@ -58,9 +55,10 @@ class AutoScalingGroup:
             self._about_hook("RecordLifecycleActionHeartbeat", 1)
 
     def leave(self, *, for_good: bool, last: bool = False) -> None:
-        """The group may do so already. Either way it waits until this machine is ready."""
-        if last:
-            self._set_deadline(datetime.now(timezone.utc) + _AT_ONCE)
+        """The group may do so already. Either way it waits until this machine is ready.
+
+        If another machine is still wanted, it finds nothing to do and leaves in the same way.
+        """
         if not self._is_taken():
             self._call(
                 "TerminateInstanceInAutoScalingGroup",
@@ -101,34 +99,20 @@ class AutoScalingGroup:
             self._call("CreateOrUpdateTags", tries=_MARKING, **form)
 
     def put_off_deadline(self) -> None:
-        if _PUT_OFF.exists():
-            return
-        minutes = timedelta(minutes=self._settings["minutes"])
-        if self._set_deadline(datetime.now(timezone.utc) + minutes):
-            _PUT_OFF.touch()
+        """Only laptops set that of the group."""
 
-    def _set_deadline(self, moment: datetime) -> bool:
-        return self._call(
-            "PutScheduledUpdateGroupAction",
-            AutoScalingGroupName=self._settings["id"],
-            ScheduledActionName=self._settings["deadline"],
-            StartTime=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            DesiredCapacity="0",
-        )
-
-    def _call(self, action: str, tries: int = _TRIES, **form: str) -> bool:
-        """Whether it was done. If not, the machine's own timer and the group's remain."""
+    def _call(self, action: str, tries: int = _TRIES, **form: str) -> None:
+        """If it cannot be done, the machine's own timer and the group's remain."""
         body = urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **form}).encode()
         for attempt in range(tries):
             try:
                 with urllib.request.urlopen(self._signed(body), timeout=30):
-                    return True
+                    return
             except urllib.error.HTTPError as error:
                 say(f"{action} failed: {error.read()[:500]!r}")
             except OSError as error:
                 say(f"{action} failed: {error}")
             time.sleep(min(30, 2**attempt))
-        return False
 
     def _signed(self, body: bytes) -> urllib.request.Request:
         return signing.signed(

@@ -47,15 +47,24 @@ def _limits(least: int, most: int) -> dict[str, str]:
 
 
 def view(content: Any) -> View:
-    """What the content of a setting says. Somebody else's: raises ValueError."""
+    """What the content of a setting says. Somebody else's: raises ValueError.
+
+    It has the two profiles that we write, and no other: a script could add some that start
+    machines at other times.
+    """
     properties = content["properties"]
-    for each in properties["profiles"]:
-        if each.get("fixedDate"):
-            limits = each["capacity"]
-            end = _moment(str(each["fixedDate"]["end"]))
-            least, most = int(limits["minimum"]), int(limits["maximum"])
-            return View(most, least, end, bool(properties.get("enabled")))
-    raise ValueError("the autoscale setting has no profile with a date")
+    try:
+        found = properties["profiles"]
+        dated = [each for each in found if each.get("fixedDate")]
+        others = [each["capacity"] for each in found if not each.get("fixedDate")]
+        if len(dated) != 1 or any(int(limits["maximum"]) for limits in others):
+            raise ValueError("the autoscale setting has no profile with a date, or further ones")
+        [running] = dated
+        end = _moment(str(running["fixedDate"]["end"]))
+        least, most = (int(running["capacity"][name]) for name in ("minimum", "maximum"))
+    except (KeyError, TypeError) as error:
+        raise ValueError("the autoscale setting is incomplete") from error
+    return View(most, least, end, bool(properties.get("enabled")))
 
 
 def _text(moment: datetime) -> str:

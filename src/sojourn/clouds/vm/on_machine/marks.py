@@ -14,13 +14,18 @@ from sojourn.core.report import Outcome, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["MOST", "RANK", "read", "tags_of"]
+__all__ = ["MOST", "RANK", "number", "read", "tags_of"]
 
 RANK = "sojourn:rank:"
 MOST = 30  # ranks; a group has 50 tags at most, the user's and ours among them
 _LONGEST = 256  # characters of a value
 _FORBIDDEN = re.compile(r"[^\w +\-=.:/@]", re.ASCII)
-_FORM = re.compile(r"(?P<outcome>[a-z-]+) (?P<attempt>\d+) (?P<code>-?\d+|none)(?: (?P<why>.*))?")
+# Machines can write anything, and some clouds take texts of any length.
+_NUMBER = r"\d{1,6}"
+_FORM = re.compile(
+    rf"(?P<outcome>[a-z-]+) (?P<attempt>{_NUMBER}) (?P<code>-?\d{{1,10}}|none)(?: (?P<why>.*))?",
+    re.ASCII,
+)
 
 
 def tags_of(reports: Iterable[Report]) -> dict[str, str]:
@@ -34,13 +39,18 @@ def _value(report: Report) -> str:
     return _FORBIDDEN.sub(" ", text)[:_LONGEST].strip()
 
 
+def number(text: str) -> int:
+    """How many ranks a mark tells of; 0: it is none of ours."""
+    return int(text) if re.fullmatch(_NUMBER, text, re.ASCII) else 0
+
+
 def read(tags: Mapping[str, str]) -> dict[int, Report]:
     """What the tags of a group tell, by rank; those that nobody of us wrote are ignored."""
     found = {}
     for key, value in tags.items():
         rank = key.removeprefix(RANK)
         match = _FORM.fullmatch(value)
-        if not key.startswith(RANK) or not rank.isdecimal() or not match:
+        if not key.startswith(RANK) or not re.fullmatch(_NUMBER, rank, re.ASCII) or not match:
             continue
         try:
             outcome = Outcome(match["outcome"])
@@ -48,6 +58,6 @@ def read(tags: Mapping[str, str]) -> dict[int, Report]:
             continue
         code = None if match["code"] == "none" else int(match["code"])
         found[int(rank)] = Report(
-            int(rank), int(match["attempt"]), outcome, match["why"] or "", code
+            int(rank), int(match["attempt"]), outcome, (match["why"] or "")[:_LONGEST], code
         )
     return found

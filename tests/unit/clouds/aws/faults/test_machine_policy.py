@@ -11,12 +11,13 @@ import pytest
 
 from sojourn.clouds.aws.locations import Location
 from sojourn.clouds.aws.policy import machine_policy
+from sojourn.clouds.vm.paths import READ
 from sojourn.storage.layout import LAPTOPS_WRITE
 from tests.simcloud.aws import policy
 from tests.unit.clouds.aws.faults.laptop import ID
 
 OWN = Location("us-west-1", str(ID), "", "us-west-1")
-CONTAINED = Location("us-west-1", "shared", "mine", "us-west-1")
+CONTAINED = Location("us-west-1", "shared", "mine", "us-west-1", contained=True)
 GROUP = "arn:aws:autoscaling:us-west-1:1:autoScalingGroup:x:autoScalingGroupName"
 
 
@@ -40,9 +41,11 @@ def test_a_machine_reaches_its_own_store_but_the_laptops_part(place: Location, i
 @pytest.mark.parametrize(("place", "inside"), [(OWN, ""), (CONTAINED, "mine/")])
 def test_what_a_laptop_acts_on_a_machine_can_only_read(place: Location, inside: str) -> None:
     store = f"arn:aws:s3:::{place.bucket}/{inside}"
+    for name in READ:
+        path = f"{name}x" if name.endswith("/") else name
+        assert may(place, "s3:GetObject", f"{store}{path}")
     for name in LAPTOPS_WRITE:
         for path in (name, f"{name}/x"):
-            assert may(place, "s3:GetObject", f"{store}{path}")
             assert not may(place, "s3:PutObject", f"{store}{path}")
             assert not may(place, "s3:DeleteObject", f"{store}{path}")
     for path in ("boot/agent-x86_64-311.zip", "laptop/owner", "anything"):
@@ -61,7 +64,6 @@ def test_a_machine_does_not_reach_other_tasks_in_the_same_bucket() -> None:
 def test_a_machine_leaves_its_own_group_and_touches_no_other() -> None:
     for action in (
         "CompleteLifecycleAction",
-        "PutScheduledUpdateGroupAction",
         "RecordLifecycleActionHeartbeat",
         "TerminateInstanceInAutoScalingGroup",
     ):
@@ -70,6 +72,7 @@ def test_a_machine_leaves_its_own_group_and_touches_no_other() -> None:
         assert not may(OWN, f"autoscaling:{action}", f"{GROUP}/{ID}-2")
     for action in (
         "PutLifecycleHook",
+        "PutScheduledUpdateGroupAction",
         "SetDesiredCapacity",
         "DeleteAutoScalingGroup",
         "UpdateAutoScalingGroup",

@@ -6,7 +6,7 @@ import pytest
 
 from sojourn.clouds.gcp.locations import Location
 from sojourn.clouds.gcp.policy import on_bucket, on_group
-from sojourn.clouds.vm.paths import OWNER, SEED
+from sojourn.clouds.vm.paths import LISTED, OWNER, READ, SEED
 from sojourn.storage.layout import LAPTOPS_WRITE, MACHINES_WRITE
 from tests.simcloud.common.clock import Clock
 from tests.simcloud.gcp.policies import Policies, Policy, Resource
@@ -63,9 +63,11 @@ def test_a_machine_reaches_its_own_store_but_the_laptops_part(place: Location, i
 
 @places
 def test_what_a_laptop_acts_on_a_machine_can_only_read(place: Location, inside: str) -> None:
+    for name in READ:
+        path = f"{name}x" if name.endswith("/") else name
+        assert _may(place, "storage.objects.get", _object(place, f"{inside}{path}"))
     for name in LAPTOPS_WRITE:
         for path in (name, f"{name}/x"):
-            assert _may(place, "storage.objects.get", _object(place, f"{inside}{path}"))
             for verb in ("create", "delete", "update"):
                 assert not _may(place, f"storage.objects.{verb}", _object(place, f"{inside}{path}"))
     for path in ("boot/agent-x86_64-311.zip", "anything", *(f"{n}x/1" for n in MACHINES_WRITE)):
@@ -78,6 +80,28 @@ def test_a_machine_does_not_reach_other_tasks_in_the_same_bucket() -> None:
             assert not _may(CONTAINED, f"storage.objects.{verb}", _object(CONTAINED, path))
     for prefix in ("", "other/", "mine-too/", "mine"):
         assert not _may(CONTAINED, "storage.objects.list", _bucket(CONTAINED, prefix))
+
+
+@pytest.mark.parametrize("folder", ["", "mine"])
+def test_a_machine_does_not_reach_tasks_below_its_own_folder(folder: str) -> None:
+    place = Location("us-west1-b", "shared", folder, contained=True)
+    inside = f"{folder}/" if folder else ""
+    for path in ("other/environment.json", "tpi-x/laptop/seed", "a/logs/1", "task.jsonx"):
+        for verb in ("get", "create", "delete"):
+            assert not _may(place, f"storage.objects.{verb}", _object(place, f"{inside}{path}"))
+    for prefix in (inside, f"{inside}other/", f"{inside}log"):
+        assert not _may(place, "storage.objects.list", _bucket(place, prefix))
+    for path in ("task.json", "workdir/x", "boot/agent.zip", "logs/1"):
+        assert _may(place, "storage.objects.get", _object(place, f"{inside}{path}"))
+    for name in LISTED:
+        assert _may(place, "storage.objects.list", _bucket(place, f"{inside}{name}"))
+
+
+def test_conditions_are_short_enough_for_google() -> None:
+    for place in (OWN, CONTAINED):
+        for binding in on_bucket(place, MACHINE):
+            expression = str(binding["condition"]["expression"])
+            assert sum(map(expression.count, ("&&", "||", "!"))) <= 12
 
 
 def test_a_machine_does_not_reach_another_bucket() -> None:
