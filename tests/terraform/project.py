@@ -19,7 +19,7 @@ from typing import Any
 from tests.support.processes import MARK, marked
 from tests.support.waiting import patience, until
 
-_HEAD = """\
+HEAD = """\
 terraform {
   required_providers { iterative = { source = "iterative/iterative" } }
 }
@@ -104,7 +104,7 @@ class Project:
         """Write a configuration; the file main.tf gets the block that names the provider."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_HEAD + hcl if name == "main.tf" else hcl)
+        path.write_text(HEAD + hcl if name == "main.tf" else hcl)
 
     def start(
         self, *arguments: str, prefix: Sequence[str] = (), **environment: str

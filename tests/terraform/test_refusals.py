@@ -103,6 +103,7 @@ _INVALID = [
     Bad('exclude = ["a", null]', "must be a list of patterns", "storage"),
     Bad('container_opts = { a = "b" }', "requires storage.container", "storage"),
     Bad('default_ignore = "x"', f'{_OF_TYPE}default_ignore": a bool is required', "storage"),
+    Bad('container = "bucket"', "not supported by the local cloud", "storage"),
     Bad('container = ["b"]', f'{_OF_TYPE}container": string required', "storage"),
     Bad('flavour = "vanilla"', 'An argument named "flavour" is not expected here', "storage"),
     Bad('create = "soon"', "invalid duration 'soon'", "timeouts"),
@@ -211,7 +212,7 @@ resource "iterative_task" "{cloud}" {{
 _CLOUDS = {
     "aws": ("m5.2xlarge", "us-east-1"),
     "k8s": ("8-32000", "us-west"),
-    "gcp": ("custom-8-53248+nvidia-tesla-k80*1", "us-east1-a"),
+    "gcp": ("n2-custom-64-262144", "us-east1-a"),
     "az": ("Standard_F8s_v2", "eastus"),
 }
 
@@ -232,7 +233,6 @@ def test_what_only_the_disk_or_the_cloud_knows_is_refused_by_the_plan(project: P
     rows = [
         Bad('workdir = "file"', "is not a folder", "storage"),
         Bad('workdir = "dangling"', "not found; create it first", "storage"),
-        Bad('container = "bucket"', "not supported by the local cloud", "storage"),
         Bad('output = "out"', "is a symlink that points outside", "storage"),
         Bad('output = "out/deeper"', "is a symlink that points outside", "storage"),
     ]

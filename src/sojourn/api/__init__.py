@@ -4,7 +4,7 @@ Nothing here prints or exits. Events go to `on_event`; errors are those of `sojo
 """
 
 from sojourn.api import images, mpi
-from sojourn.api.creating import check, create, load, load_all, plan, run
+from sojourn.api.creating import check, check_form, create, load, load_all, plan, run
 from sojourn.api.finding import (
     garbage,
     gc,
@@ -25,6 +25,7 @@ __all__ = [
     "OnEvent",
     "Result",
     "check",
+    "check_form",
     "create",
     "garbage",
     "gc",

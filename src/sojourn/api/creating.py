@@ -16,6 +16,7 @@ from sojourn.core.errors import (
     InvalidInput,
 )
 from sojourn.core.ids import TaskId
+from sojourn.engine import check as checking
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from sojourn.engine.gitignore import IgnoreRules
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["check", "create", "launch_of", "load", "load_all", "plan", "run"]
+__all__ = ["check", "check_form", "create", "launch_of", "load", "load_all", "plan", "run"]
 
 
 def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
@@ -77,6 +78,11 @@ def check(
     ctx = ctx or context_for(on_event)
     _tell_of_missing(ctx, task)
     engine.creation.check(ctx, clouds.load(task.cloud), _anchored(task))
+
+
+def check_form(task: Task) -> None:
+    """Refuse what the task itself shows to be wrong: needs no SDK, and makes no call."""
+    checking.check_form(clouds.plain(task.cloud), task)
 
 
 def plan(

@@ -33,6 +33,7 @@ __all__ = [
     "load",
     "mpi_operator",
     "not_set_up",
+    "plain",
     "set_up",
     "signs",
 ]
@@ -71,6 +72,17 @@ def known(name: str) -> str:
 
 def load(name: str) -> Cloud:
     """The cloud of this name; its module, and so its SDK, is imported only now."""
+    name = _existing(name)
+    _check_installed(name)
+    return _package(name).make_cloud()
+
+
+def plain(name: str) -> Cloud:
+    """The same without its SDK: for what takes no call."""
+    return _package(_existing(name)).make_cloud()
+
+
+def _existing(name: str) -> str:
     name = known(name)
     if name not in NAMES:
         import difflib  # only for those who mistyped it
@@ -79,8 +91,7 @@ def load(name: str) -> Cloud:
         suggestion = f"; did you mean {near[0]!r}?" if near else ""
         available = ", ".join(sorted(NAMES))
         raise InvalidInput("cloud", f"unknown cloud {name!r} (available: {available}){suggestion}")
-    _check_installed(name)
-    return _package(name).make_cloud()
+    return name
 
 
 def mpi_operator() -> MpiOperator:

@@ -405,6 +405,12 @@ class Cloud(Protocol):
     name: str
     features: Features
 
+    def check_form(self, task: Task) -> None:
+        """Refuse what cannot run here, as far as the task itself tells: without a call or an SDK.
+
+        `check` does the same, and more.
+        """
+
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         """Refuse, before anything is made, what cannot run here; yields notes for the user."""
 

@@ -11,10 +11,10 @@ from sojourn.core.errors import InvalidInput
 from sojourn.core.gang import absolute
 
 if TYPE_CHECKING:
-    from sojourn.core.interfaces import Features
+    from sojourn.core.interfaces import Cloud, Features
     from sojourn.core.task import Storage, Task
 
-__all__ = ["check_features", "check_output", "check_storage", "local_workdir"]
+__all__ = ["check_features", "check_form", "check_output", "check_storage", "local_workdir"]
 
 
 def local_workdir(storage: Storage) -> Path:
@@ -36,6 +36,12 @@ def check_storage(storage: Storage) -> None:
                 f"{workdir} is not readable; run `chmod u+rx {shlex.quote(str(workdir))}`",
             )
     check_output(workdir, storage.output)
+
+
+def check_form(cloud: Cloud, task: Task) -> None:
+    """Refuse what the task itself shows to be wrong; makes no call, and looks at no file."""
+    check_features(task, cloud.features)
+    cloud.check_form(task)
 
 
 def check_features(task: Task, features: Features) -> None:

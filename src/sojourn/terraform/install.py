@@ -29,6 +29,7 @@ from pathlib import Path
 from sojourn.core.errors import Conflict, InvalidInput, MissingDependency, SojournError
 
 __all__ = [
+    "OLD_VERSIONS",
     "PROVIDER_VERSION",
     "SOURCE",
     "Change",
@@ -47,6 +48,9 @@ __all__ = [
 # under this version: whoever changes the wrapper has to raise it.
 PROVIDER_VERSION = "0.11.100"
 SOURCE = "iterative/iterative"
+# Of Terraform Provider Iterative: a main.tf may ask for exactly one of them. No version of it had
+# as many patches.
+OLD_VERSIONS = tuple(f"0.{minor}.{patch}" for minor in range(1, 12) for patch in range(30))
 
 # Which tool takes the provider from where, as the first part of its source address.
 _HOSTS = {
@@ -94,13 +98,17 @@ class Placed:
 
 @dataclass(frozen=True)
 class Installed:
-    """What `install` did. `python` is the program, `record` the file that names it."""
+    """What `install` did. `python` is the program, `record` the file that names it.
+
+    `old`: how many versions of the old provider are served as well.
+    """
 
     version: str
     python: str
     record: Path
     record_change: Change
     wrappers: tuple[Placed, ...]
+    old: int = 0
 
     @property
     def changed(self) -> bool:
@@ -110,10 +118,14 @@ class Installed:
 
 @dataclass(frozen=True)
 class Uninstalled:
-    """What `uninstall` removed."""
+    """What `uninstall` removed. `old`: those of `files` that served the old provider's versions."""
 
     files: tuple[Path, ...]
     folders: tuple[Path, ...]
+
+    @property
+    def old(self) -> tuple[Path, ...]:
+        return tuple(path for path in self.files if path.parents[1].name in OLD_VERSIONS)
 
 
 def check_extra() -> None:
@@ -134,17 +146,13 @@ def _found(module: str) -> bool:
 def install(*, version: str = PROVIDER_VERSION, force: bool = False) -> Installed:
     """Place the wrapper for both tools, at all addresses, and record the Python that runs this.
 
+    Without another `version`, it is found under the numbers of the old provider, too.
     `force`: also in place of a file that is not our own. Before the first change everything is
     checked. Can be repeated.
     """
     if not _VERSION.fullmatch(version):
         raise InvalidInput("version", f"must be three numbers, such as 0.11.20, got {version!r}")
-    names, python = platforms(), _python()
-    targets = [
-        (tool, _provider(host) / version / name / f"{_PROGRAM}_v{version}")
-        for tool, host in _HOSTS.items()
-        for name in names
-    ]
+    python, targets = _python(), _targets(version)
     for _, path in targets:
         _check(path, force=force)
     wrapper = _wrapper()
@@ -156,7 +164,27 @@ def install(*, version: str = PROVIDER_VERSION, force: bool = False) -> Installe
         )
         for tool, path in targets
     )
-    return Installed(version, python, record, record_change, placed)
+    old = OLD_VERSIONS if version == PROVIDER_VERSION else ()
+    for each in old:
+        _place_unless_foreign(each, wrapper)
+    return Installed(version, python, record, record_change, placed, len(old))
+
+
+def _targets(version: str) -> list[tuple[str, Path]]:
+    """Which tool finds this version at which path."""
+    return [
+        (tool, _provider(host) / version / name / f"{_PROGRAM}_v{version}")
+        for tool, host in _HOSTS.items()
+        for name in platforms()
+    ]
+
+
+def _place_unless_foreign(version: str, wrapper: bytes) -> None:
+    """A folder that has the old provider itself is left as it is."""
+    for _, path in _targets(version):
+        found = list(path.parent.iterdir()) if path.parent.is_dir() else []
+        if all(each == path and _is_ours(each) for each in found):
+            _place(path, wrapper, mode=0o755, through=path.parents[2])
 
 
 def uninstall() -> Uninstalled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn import api, clouds
-from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError
+from sojourn.core.errors import Cancelled, NotFound, SojournError
 from sojourn.terraform import pending
 from sojourn.terraform.machinearguments import name_of, naming_arguments, notes_on
 from sojourn.terraform.machineschema import MACHINE, is_runner, machine_of
@@ -13,7 +13,7 @@ from sojourn.terraform.machinestate import imported, observed, seen_names, unsee
 from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.values import Object, is_known
 from sojourn.terraform.runner import RunnerResource
-from sojourn.terraform.steps import created, handle_of, looked_at
+from sojourn.terraform.steps import created, form_problems, handle_of, looked_at
 from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
@@ -33,16 +33,9 @@ class MachineResource:
     schema = MACHINE
 
     def validate(self, config: Object) -> Iterable[Diagnostic]:
-        try:
-            machine_of(config)
-        except InvalidInput as error:
-            yield from diagnostics(error)
+        cloud = clouds.FOR_MACHINES if config["cloud"] is None else config["cloud"]
+        yield from form_problems(cloud, lambda: machine_of(config), naming=naming_arguments)
         yield from (Diagnostic(note, warning=True) for note in notes_on(config))
-        if isinstance(config["cloud"], str):
-            try:
-                clouds.load(config["cloud"])
-            except SojournError as error:
-                yield from diagnostics(error)
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
         if prior is not None:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from sojourn import clouds
-from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError
+from sojourn.core.errors import Cancelled, NotFound, SojournError
 from sojourn.core.runner import Runner
 from sojourn.core.status import State
 from sojourn.terraform import pending
@@ -22,7 +22,7 @@ from sojourn.terraform.runnerschema import (
     settings_of,
     token_of,
 )
-from sojourn.terraform.steps import created, handle_of, looked_at
+from sojourn.terraform.steps import created, form_problems, handle_of, looked_at
 from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
@@ -51,17 +51,10 @@ class RunnerResource:
         self.schema = schema
 
     def validate(self, config: Object) -> Iterable[Diagnostic]:
-        try:
-            described(config)
-        except InvalidInput as error:
-            yield from diagnostics(error)
+        cloud = clouds.FOR_MACHINES if config["cloud"] is None else config["cloud"]
+        yield from form_problems(cloud, lambda: described(config), naming=naming_arguments)
         notes = [*notes_on(config), *notes_on_runner(config)]
         yield from (Diagnostic(note, warning=True) for note in notes)
-        if isinstance(config["cloud"], str):
-            try:
-                clouds.load(config["cloud"])
-            except SojournError as error:
-                yield from diagnostics(error)
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
         if prior is not None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sojourn import api, clouds
-from sojourn.core.errors import Conflict, SojournError
+from sojourn.core.errors import Conflict, InvalidInput, SojournError
 from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
 from sojourn.terraform.translate import diagnostics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from sojourn.terraform.plugin.resource import Call
     from sojourn.terraform.plugin.values import Object
 
-__all__ = ["created", "handle_of", "looked_at"]
+__all__ = ["created", "form_problems", "handle_of", "looked_at"]
 
 _LOOK_WITHIN = 60.0  # seconds to see what a creation that failed left
 _H = TypeVar("_H", bound=api.Handle)
@@ -45,6 +47,34 @@ def created(
         # One that was there before goes on as it is; one that is another's is not ours to keep.
         ours = not existed and not isinstance(error, Conflict)
         raise Failure(diagnostics(error), state if ours and _left(handle, ctx) else None) from error
+
+
+def form_problems(
+    cloud: Any,
+    read: Callable[[], Task],
+    settled: Callable[[], Task] | None = None,
+    naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Iterator[Diagnostic]:
+    """What a configuration itself shows to be wrong, without an SDK and without a call.
+
+    `cloud` may not be known yet. `read` reads the task, `settled` that without what depends on
+    things that are not known yet. `naming`: gives fields the names of arguments.
+    """
+    try:
+        task = read()
+    except InvalidInput as error:
+        yield from diagnostics(error)
+        task = None
+    if not isinstance(cloud, str):
+        return
+    try:
+        if task is None:
+            clouds.plain(cloud)
+            return
+        with naming():
+            api.check_form(settled() if settled else task)
+    except SojournError as error:
+        yield from diagnostics(error)
 
 
 def looked_at(call: Call, handle: _H, state: Object, observed: Callable[[_H], Object]) -> Object:

@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sojourn import api, clouds
-from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError
+from sojourn import api
+from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.status import State
 from sojourn.terraform import pending
 from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.values import Object, Unknown, is_known
-from sojourn.terraform.steps import created, handle_of, looked_at
-from sojourn.terraform.taskschema import TASK, storage_of, task_of
+from sojourn.terraform.steps import created, form_problems, handle_of, looked_at
+from sojourn.terraform.taskschema import TASK, settled, storage_of, task_of
 from sojourn.terraform.taskstate import completed, described, nothing_observed, observed
 from sojourn.terraform.translate import context, diagnostics, failing
 
@@ -39,16 +39,7 @@ class TaskResource:
     schema = TASK
 
     def validate(self, config: Object) -> Iterable[Diagnostic]:
-        try:
-            task_of(config)
-        except InvalidInput as error:
-            yield from diagnostics(error)
-        cloud = config["cloud"]
-        if isinstance(cloud, str):
-            try:
-                clouds.load(cloud)
-            except SojournError as error:
-                yield from diagnostics(error)
+        return form_problems(config["cloud"], lambda: task_of(config), lambda: settled(config))
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
         if prior is not None:

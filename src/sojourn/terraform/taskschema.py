@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,12 @@ from sojourn.terraform.plugin.schema import (
     Schema,
     Type,
 )
-from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown
+from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OBSERVED", "TASK", "storage_of", "task_of"]
+__all__ = ["OBSERVED", "TASK", "settled", "storage_of", "task_of"]
 
 _TEXTS = Type("list", STRING)
 _TEXT_MAP = Type("map", STRING)
@@ -291,6 +292,21 @@ def task_of(values: Object) -> Task:
     if problems:
         raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
     return task
+
+
+def settled(values: Object) -> Task:
+    """The same without what could be wrong only for what is not known yet beside it."""
+    task = task_of(values)
+    options, storage = dict(task.options), task.storage
+    if isinstance(values["image"], Unknown):
+        options.pop("vm_image", None)  # which goes with some images only
+    given = values["storage"]
+    blocks = given if isinstance(given, list) else []
+    places = [block.get(name) for block in blocks for name in ("container", "container_opts")]
+    if not is_known(places):
+        storage = replace(storage, container="", container_opts={})
+    mounts = {at: what for at, what in task.mounts.items() if what}
+    return replace(task, options=options, storage=storage, mounts=mounts)
 
 
 def storage_of(values: Object) -> Storage:

@@ -16,6 +16,7 @@ import pytest
 from sojourn.core.errors import Conflict, InvalidInput, SojournError
 from sojourn.terraform import install as module
 from sojourn.terraform.install import (
+    OLD_VERSIONS,
     PROVIDER_VERSION,
     Change,
     check_extra,
@@ -69,7 +70,7 @@ def test_both_tools_find_it(home: Path) -> None:
         assert placed.beside == ()
     assert done.record == home / ".terraform.d/sojourn/python"
     assert done.record.read_text() == f"{sys.executable}\n"
-    assert len(_tree(home)) == len(done.wrappers) + 1
+    assert len(_tree(home)) == len(done.wrappers) * (1 + len(OLD_VERSIONS)) + 1
 
 
 def test_the_wrapper_is_the_same_everywhere(
@@ -169,12 +170,17 @@ def test_missing_modules_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_again_changes_nothing(home: Path) -> None:
     first = install()
-    before = {placed.path: placed.path.stat() for placed in first.wrappers}
+
+    def stamps() -> list[tuple[int, int]]:
+        found = [placed.path.stat() for placed in first.wrappers]
+        return [(each.st_ino, each.st_mtime_ns) for each in found]
+
+    before = stamps()
     again = install()
     assert first.changed
     assert not again.changed
     assert {placed.change for placed in again.wrappers} == {Change.UNCHANGED}
-    assert {placed.path: placed.path.stat() for placed in again.wrappers} == before
+    assert stamps() == before
 
 
 def test_another_python_replaces_the_record_only(
@@ -281,7 +287,7 @@ def test_uninstall_removes_ours_and_nothing_else(home: Path) -> None:
     part.touch()  # of an installation that was killed
 
     done = uninstall()
-    assert len(done.files) == 3 * len(_HOSTS) * len(platforms()) + 2
+    assert len(done.files) - len(done.old) == 2 * len(_HOSTS) * len(platforms()) + 2
     assert part in done.files
     assert plugins / "registry.opentofu.org" in done.folders
     assert _tree(home) == before
@@ -526,6 +532,24 @@ def test_init_finds_it(tool: Tool, version: str) -> None:
     assert f'"{PROVIDER_VERSION}"' in tool.lock.read_text()
 
 
+@pytest.mark.parametrize("version", ["0.5.1", "0.11.20", "~> 0.9.0"])
+def test_init_finds_it_by_a_number_of_the_old_provider(tool: Tool, version: str) -> None:
+    install()
+    tool.asks_for(version)
+    tool.init()
+    assert tool("validate").returncode == 0
+
+
+def test_the_old_provider_itself_stays_where_it_is(home: Path) -> None:
+    old = home / ".terraform.d/plugins/registry.terraform.io/iterative/iterative/0.5.1"
+    program = old / platforms()[0] / "terraform-provider-iterative_v0.5.1"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(b"\x7fELF")
+    install()
+    assert [path for path in old.rglob("*") if path.is_file()] == [program]
+    assert program.read_bytes() == b"\x7fELF"
+
+
 def test_init_finds_it_by_the_address_of_a_clone(tool: Tool) -> None:
     install()
     tool.asks_for("~> 0.11", "github.com/iterative/iterative")
@@ -555,12 +579,12 @@ def test_the_lock_file_stays_valid(
 
 
 def test_from_a_version_to_another(tool: Tool) -> None:
-    install(version="0.11.20")
+    install(version="0.11.50")
     tool.asks_for("~> 0.11.0")
     tool.init()
     uninstall()
     install()
-    assert "0.11.20 is no longer" in " ".join(tool("init").stderr.split())
+    assert "0.11.50 is no longer" in " ".join(tool("init").stderr.split())
     tool.init("-upgrade")
 
 

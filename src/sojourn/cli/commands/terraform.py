@@ -83,7 +83,7 @@ def uninstall(as_json: bool) -> None:
 
     with opened(as_json=as_json) as session:
         done = provider.uninstall()
-        session.renderer.result(_removed_row(done), "\n".join(f"Removed {p}" for p in done.files))
+        session.renderer.result(_removed_row(done), _removed(done))
         if not done.files:
             session.ctx.note("Nothing to remove.")
 
@@ -93,6 +93,8 @@ def _told(done: Installed) -> str:
 
     rows = [(f"  {placed.tool}", placed.change.value, str(placed.path)) for placed in done.wrappers]
     rows.append(("  Python", done.record_change.value, done.python))
+    if done.old:
+        rows.append(("  Terraform Provider Iterative", "served", "0.1.0 to 0.11.29"))
     head = "Installed" if done.changed else "Already installed:"
     return f"{head} provider version {done.version}\n{table(rows)}\n"
 
@@ -109,6 +111,15 @@ def _row(done: Installed) -> dict[str, object]:
             for placed in done.wrappers
         ],
     }
+
+
+def _removed(done: Uninstalled) -> str:
+    """A line for each version of the old provider would be a thousand lines."""
+    old = set(done.old)
+    lines = [f"Removed {path}" for path in done.files if path not in old]
+    if old:
+        lines.append(f"Removed {len(old)} files for versions of Terraform Provider Iterative")
+    return "\n".join(lines)
 
 
 def _removed_row(done: Uninstalled) -> dict[str, object]:

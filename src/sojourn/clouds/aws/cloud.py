@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws import profile, tags
-from sojourn.clouds.aws.locations import Locations
-from sojourn.clouds.aws.machines import Offers
+from sojourn.clouds.aws.locations import Locations, check_container
+from sojourn.clouds.aws.machines import Offers, check_offer
 from sojourn.clouds.aws.security_groups import OPTION
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
@@ -53,13 +53,20 @@ class AwsCloud:
         self._locations = Locations(account)
         self._offers = Offers(account)
 
-    def check(self, ctx: Context, task: Task) -> Iterable[str]:
-        given = task.permission_set
-        note = profile.note_on(given) if given else ""
+    def check_form(self, task: Task) -> None:
+        if task.permission_set:
+            profile.arn_of(task.permission_set)
         _check_limits(task)
         check_options(task, "AWS", own=(OPTION,))
-        self._check_profile(given)
         tags.check(task)
+        check_container(task)
+        check_offer(task)
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        self.check_form(task)
+        given = task.permission_set
+        note = profile.note_on(given) if given else ""
+        self._check_profile(given)
         self._locations.check(task)
         notes = self._offers.check(task)
         return (note, *notes) if note else notes

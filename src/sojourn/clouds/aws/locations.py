@@ -51,6 +51,16 @@ def parse_container(text: str) -> tuple[str, str | None]:
     return parsed(text, _CONTAINER, _LONGEST)
 
 
+def check_container(task: Task) -> None:
+    """Refuse a container that cannot be one."""
+    if not task.storage.container:
+        return
+    if task.storage.container_opts:
+        given = ", ".join(sorted(task.storage.container_opts))
+        raise InvalidInput("storage.container_opts", f"not supported by AWS: {given}")
+    parse_container(task.storage.container)
+
+
 class Locations(Known[Location]):
     """Finds tasks, and remembers them for the length of a command."""
 
@@ -67,12 +77,8 @@ class Locations(Known[Location]):
 
     def check(self, task: Task) -> None:
         """Refuse a container that is not there, or not ours to use."""
-        if not task.storage.container:
-            return
-        if task.storage.container_opts:
-            given = ", ".join(sorted(task.storage.container_opts))
-            raise InvalidInput("storage.container_opts", f"not supported by AWS: {given}")
-        self._bucket_of_user(parse_container(task.storage.container)[0])
+        if task.storage.container:
+            self._bucket_of_user(parse_container(task.storage.container)[0])
 
     def _in_container(self, id: TaskId, where: str, container: str) -> Location:
         bucket, folder = parse_container(container)

@@ -117,6 +117,15 @@ def _machine_image(task: Task) -> str:
     return machine_image(task, gpus=has_gpus(instance_type(task.machine)))
 
 
+def check_offer(task: Task) -> None:
+    """Refuse a region, machine or image that cannot be one."""
+    region(task.region)
+    with naming_vm_image(task):
+        image = _machine_image(task)
+        parse_image(image)
+        _check_driver(instance_type(task.machine), image)
+
+
 class Offers:
     """Finds out, and remembers for the length of a command."""
 

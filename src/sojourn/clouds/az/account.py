@@ -66,9 +66,10 @@ class Account:
     def _rest(self) -> Rest:
         try:
             from sojourn.clouds.vm.rest import Rest
+
+            return Rest(lambda fresh: self._token(_TOKENS, fresh=fresh)[0], tries=self._tries)
         except ImportError as error:
             raise MissingDependency("az", "Azure needs httpx, which is not installed") from error
-        return Rest(lambda fresh: self._token(_TOKENS, fresh=fresh)[0], tries=self._tries)
 
     def storage_token(self) -> tuple[str, float]:
         """A token for blobs, and when it ends."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import profile, tags
-from sojourn.clouds.az.locations import Locations
-from sojourn.clouds.az.machines import Offers
-from sojourn.clouds.az.networks import check_network
+from sojourn.clouds.az.locations import Locations, check_container
+from sojourn.clouds.az.machines import Offers, check_offer
+from sojourn.clouds.az.networks import check_network, chosen_subnet
 from sojourn.clouds.az.placement import note_on_placement
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.options import check_options
@@ -58,10 +58,17 @@ class AzureCloud:
         self._locations = Locations(account)
         self._offers = Offers(account)
 
-    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+    def check_form(self, task: Task) -> None:
         _check_limits(task)
         check_options(task, "Azure")
         tags.check(task)
+        profile.identities(task.permission_set)
+        check_container(task)
+        chosen_subnet(task)
+        check_offer(task)
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        self.check_form(task)
         self._check_identities(task.permission_set)
         self._locations.check(task)
         check_network(self._account, task, region(task.region))

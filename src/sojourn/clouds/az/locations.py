@@ -60,6 +60,26 @@ def account_name(subscription: str, id: TaskId) -> str:
     return f"tpi{digits}"
 
 
+def check_container(task: Task) -> None:
+    """Refuse a container that cannot be one."""
+    given = task.storage
+    unknown = sorted(given.container_opts.keys() - {"account", "key"})
+    problems = [
+        Problem(f"storage.container_opts.{name}", "not supported by Azure") for name in unknown
+    ]
+    if problems:
+        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+    if not given.container:
+        return
+    name, _ = parse_container(given.container)
+    account = given.container_opts.get("account", "")
+    if not _ACCOUNT.fullmatch(account):
+        raise InvalidInput(
+            "storage.container_opts.account",
+            f"must be the name of the storage account that has container {name}, got {account!r}",
+        )
+
+
 class Locations(Known[Location]):
     """Finds tasks, and remembers them for the length of a command."""
 
@@ -126,22 +146,9 @@ class Locations(Known[Location]):
     def check(self, task: Task) -> None:
         """Refuse a container that is not there, or not ours to use."""
         given = task.storage
-        unknown = sorted(given.container_opts.keys() - {"account", "key"})
-        problems = [
-            Problem(f"storage.container_opts.{name}", "not supported by Azure") for name in unknown
-        ]
-        if problems:
-            raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
         if not given.container:
             return
-        name, _ = parse_container(given.container)
-        account = given.container_opts.get("account", "")
-        if not _ACCOUNT.fullmatch(account):
-            raise InvalidInput(
-                "storage.container_opts.account",
-                f"must be the name of the storage account that has container {name}, "
-                f"got {account!r}",
-            )
+        name, account = parse_container(given.container)[0], given.container_opts["account"]
         try:
             path = f"{self.account_id(account)}/blobServices/default/containers/{name}"
             self._account.call(f"container {name}", "GET", path)

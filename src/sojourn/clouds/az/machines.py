@@ -135,6 +135,13 @@ def _machine_image(task: Task) -> str:
     return machine_image(task, gpus=has_gpus(size(task.machine)))
 
 
+def check_offer(task: Task) -> None:
+    """Refuse a region, machine or image that cannot be one."""
+    region(task.region)
+    with naming_vm_image(task):
+        parse_image(_machine_image(task))
+
+
 class Offers:
     """Finds out, and remembers for the length of a command."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp import tags
-from sojourn.clouds.gcp.locations import Locations
-from sojourn.clouds.gcp.machines import Offers
+from sojourn.clouds.gcp.locations import Locations, check_container
+from sojourn.clouds.gcp.machines import Offers, check_offer
 from sojourn.clouds.gcp.profile import note_on, parse_profile
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
@@ -59,10 +59,17 @@ class GoogleCloud:
         self._locations = Locations(account)
         self._offers = Offers(account)
 
-    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+    def check_form(self, task: Task) -> None:
         _check_limits(task)
         check_options(task, "Google Cloud")
         tags.check(task)
+        if task.permission_set:
+            parse_profile(task.permission_set)
+        check_container(task)
+        check_offer(task)
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        self.check_form(task)
         note = self._check_profile(task.permission_set)
         self._locations.check(task)
         notes = self._offers.check(task)

@@ -56,6 +56,16 @@ def note_of(where: str, container: str) -> str:
     return json.dumps({"sojourn": {"zone": where, "container": container}})
 
 
+def check_container(task: Task) -> None:
+    """Refuse a container that cannot be one."""
+    if not task.storage.container:
+        return
+    if task.storage.container_opts:
+        given = ", ".join(sorted(task.storage.container_opts))
+        raise InvalidInput("storage.container_opts", f"not supported by Google Cloud: {given}")
+    parse_container(task.storage.container)
+
+
 class Locations(Known[Location]):
     """Finds tasks, and remembers them for the length of a command."""
 
@@ -71,9 +81,6 @@ class Locations(Known[Location]):
         """Refuse a container that is not there, or not ours to use."""
         if not task.storage.container:
             return
-        if task.storage.container_opts:
-            given = ", ".join(sorted(task.storage.container_opts))
-            raise InvalidInput("storage.container_opts", f"not supported by Google Cloud: {given}")
         bucket = parse_container(task.storage.container)[0]
         if bucket not in self._checked:
             self._check_bucket(bucket)

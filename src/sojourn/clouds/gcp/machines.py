@@ -102,6 +102,13 @@ def _machine_image(task: Task) -> str:
     return machine_image(task, gpus=machine_type(task.machine).has_gpus)
 
 
+def check_offer(task: Task) -> None:
+    """Refuse a zone, machine or image that cannot be one."""
+    zone(task.region)
+    with naming_vm_image(task):
+        parse_image(_machine_image(task))
+
+
 class Offers:
     """Finds out, and remembers for the length of a command."""
 

@@ -66,14 +66,18 @@ class KubernetesCloud:
         self._api = Api(load)
         self._known: dict[TaskId, TaskObjects] = {}
 
-    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+    def check_form(self, task: Task) -> None:
         parse_machine(task.machine)
         node_selector(task.region)
         options_of(task)
         check_files(task)
         image_of(task)
-        place = place_of(_TRIAL, task)
+        place_of(_TRIAL, task)
         check_size(task)
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        self.check_form(task)
+        place = place_of(_TRIAL, task)
         self._check_version()
         if task.mpi:
             self._check_operator()

@@ -57,7 +57,7 @@ class LocalCloud:
     def from_environment(cls) -> LocalCloud:
         return cls(folders.data_root(), folders.machines_root())
 
-    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+    def check_form(self, task: Task) -> None:
         if task.storage.container:
             raise InvalidInput(
                 "storage.container",
@@ -69,6 +69,9 @@ class LocalCloud:
                 "images are not supported by the local cloud, which runs scripts on this computer; "
                 "remove it",
             )
+
+    def check(self, ctx: Context, task: Task) -> Iterable[str]:
+        self.check_form(task)
         for variable, root in (
             ("XDG_DATA_HOME", self._data_root),
             ("XDG_CACHE_HOME", self._machines_root),

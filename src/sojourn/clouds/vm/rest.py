@@ -10,7 +10,10 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import httpx
+from sojourn.core.lazy import lazily
+
+with lazily("httpx"):  # to check a task takes no call, and so no library
+    import httpx
 
 if TYPE_CHECKING:
     import ssl

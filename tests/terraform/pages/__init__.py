@@ -1,0 +1,23 @@
+"""The pages of Terraform Provider Iterative: what they show, as it is written there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+__all__ = ["FOLDER", "NAMES", "page", "uncommented"]
+
+FOLDER = Path(__file__).parent
+NAMES = sorted(path.stem for path in FOLDER.glob("*.tf"))
+
+
+def page(name: str) -> str:
+    """A configuration, whole."""
+    return (FOLDER / f"{name}.tf").read_text()
+
+
+def uncommented(name: str) -> str:
+    """The same with the line that a comment says to uncomment."""
+    text, changed = re.subn(r"# +(instance_gpu +=)", r"\1", page(name))
+    assert changed == 1, name
+    return text

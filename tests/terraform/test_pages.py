@@ -1,0 +1,92 @@
+"""The configurations of the old provider's pages are valid, and plan, as they are written there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.terraform import pages
+from tests.terraform.diagnosed import Told, validated
+from tests.terraform.project import HEAD, Project
+
+# A computer that has `sojourn[terraform]` and no cloud's SDK.
+_NO_SDK = """\
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith(("boto", "httpx", "google.auth", "azure", "websockets")):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+_OTHER_CLOUDS = """
+resource "iterative_task" "{cloud}" {{
+  cloud   = "{cloud}"
+  machine = "{machine}"
+  spot    = {spot}
+  script  = "#!/bin/sh"
+}}
+"""
+
+
+def _modules(project: Project, texts: dict[str, str]) -> None:
+    """Each page as a module: whole, with its own provider."""
+    for name, text in texts.items():
+        # Pages on one resource alone leave out what the front page has.
+        head = "" if "required_providers" in text else HEAD
+        project.write(head + text, f"{name}/main.tf")
+    calls = [f'module "{name}" {{\n  source = "./{name}"\n}}\n' for name in texts]
+    (project.folder / "main.tf").write_text("".join(calls))
+
+
+def _without_sdks(project: Project, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_NO_SDK)
+    project.environment["PYTHONPATH"] = f"{folder}:{project.environment['PYTHONPATH']}"
+
+
+def _errors(found: list[Told]) -> list[str]:
+    return [one.message for one in found if one.severity == "error"]
+
+
+def test_every_page_is_valid_without_an_sdk(project: Project, tmp_path: Path) -> None:
+    texts = {name: pages.page(name) for name in pages.NAMES}
+    with_gpus = [name for name in pages.NAMES if "instance_gpu" in texts[name]]
+    texts |= {f"{n}_gpu": pages.uncommented(n) for n in with_gpus if not n.endswith("aws")}
+    texts |= {
+        f"task_{cloud}": pages.page("task").replace('"aws"', f'"{cloud}"')
+        for cloud in ("gcp", "az", "k8s")
+    }
+    _modules(project, texts)
+    project.init()
+    _without_sdks(project, tmp_path / "site")
+    assert _errors(validated(project)) == []
+
+
+@pytest.mark.parametrize(
+    ("cloud", "machine", "spot", "message"),
+    [
+        ("aws", "p3.2large+x", 0, "machine: unknown machine type"),
+        ("gcp", "custom-8-53248+nvidia-tesla-k80*1", 0, "machine: Google Cloud withdrew K80s"),
+        ("gcp", "m", 0.5, "spot: must be 0 or -1 on Google Cloud"),
+        ("az", "huge", 0, "machine: unknown machine type 'huge'"),
+        ("k8s", "8x32", 0, "machine: must be {cpu}-{memory in MB}"),
+    ],
+)
+def test_validate_finds_what_needs_no_request(
+    project: Project, tmp_path: Path, cloud: str, machine: str, spot: float, message: str
+) -> None:
+    project.write(_OTHER_CLOUDS.format(cloud=cloud, machine=machine, spot=spot))
+    project.init()
+    _without_sdks(project, tmp_path / "site")
+    [told] = _errors(validated(project, code=1))
+    assert told.startswith(message)
+
+
+def test_a_plan_without_an_sdk_says_what_to_install(project: Project, tmp_path: Path) -> None:
+    project.write(_OTHER_CLOUDS.format(cloud="aws", machine="m", spot=0))
+    project.init()
+    _without_sdks(project, tmp_path / "site")
+    assert "AWS needs boto3, which is not installed" in project.plan(code=1).said
