@@ -36,6 +36,10 @@ _ONLY_TERRAFORM = frozenset(
 )
 
 
+_OF_TERRAFORM = (("block", "timeouts"), ("attribute", "wait"))
+"""What only says how long Terraform waits."""
+
+
 def read_hcl(path: Path) -> dict[str, Task]:
     """All tasks of a file, by the labels of their blocks; other blocks are ignored."""
     tasks: dict[str, Task] = {}
@@ -130,7 +134,7 @@ class _Reader:
                     path, "only supported by Terraform; remove it or use `terraform apply`"
                 )
             elif name not in KINDS[kind]:
-                if (item.data, path) != ("block", "timeouts"):
+                if (item.data, path) not in _OF_TERRAFORM:
                     self.problems.append(unknown(path, FIELDS))
             elif (item.data == "block") != (path == "storage"):
                 right = "storage { ... }" if path == "storage" else f"{name} = ..."

@@ -50,6 +50,9 @@ class MachineResource:
             except SojournError as error:
                 yield from diagnostics(error)
 
+    def plan_removal(self, call: Call, prior: Object) -> Iterable[Diagnostic]:
+        return ()  # it stays until it is destroyed: nothing is cut short
+
     def create(self, call: Call, planned: Object) -> Object:
         ctx = context(call)
         with failing():
@@ -117,6 +120,9 @@ class MachineOrRunner:
 
     def plan(self, call: Call, prior: Object | None, planned: Object) -> Iterable[Diagnostic]:
         return self._of(planned).plan(call, prior, planned)
+
+    def plan_removal(self, call: Call, prior: Object) -> Iterable[Diagnostic]:
+        return self._of(prior).plan_removal(call, prior)
 
     def create(self, call: Call, planned: Object) -> Object:
         return self._of(planned).create(call, planned)

@@ -71,6 +71,9 @@ class OperatorResource:
             planned["version"] = UNKNOWN
         return ()
 
+    def plan_removal(self, call: Call, prior: Object) -> Iterable[Diagnostic]:
+        return ()
+
     def create(self, call: Call, planned: Object) -> Object:
         try:
             return self._installed(call, planned)

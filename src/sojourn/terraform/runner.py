@@ -72,6 +72,9 @@ class RunnerResource:
         except (SojournError, OSError) as error:
             yield from diagnostics(error)
 
+    def plan_removal(self, call: Call, prior: Object) -> Iterable[Diagnostic]:
+        return ()  # it has no end of its own to wait for
+
     def create(self, call: Call, planned: Object) -> Object:
         ctx = context(call)
         with failing():

@@ -17,6 +17,7 @@ from sojourn.terraform.steps import created, form_problems, handle_of, looked_at
 from sojourn.terraform.taskschema import TASK, settled, storage_of, task_of
 from sojourn.terraform.taskstate import completed, described, nothing_observed, observed
 from sojourn.terraform.translate import context, diagnostics, failing
+from sojourn.terraform.waiting import waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from sojourn.terraform.plugin.resource import Call
 
 __all__ = ["TaskResource"]
+
+_OVER = tuple(str(state) for state in State if state.ended or state is State.STOPPED)
 
 _KEPT = (
     "Results that were not downloaded are still in the cloud. Fix the problem and run "
@@ -57,6 +60,15 @@ class TaskResource:
         except SojournError as error:
             yield from diagnostics(error)
 
+    def plan_removal(self, call: Call, prior: Object) -> Iterable[Diagnostic]:
+        if not prior["stay"] and _is_running(call, prior):
+            yield Diagnostic(
+                f"{prior['id']} is still running: destroying it ends its script",
+                f"To wait for its end first, run `sojourn logs --follow {prior['id']}`. "
+                "With `wait = true` in the resource, `terraform apply` waits for it.",
+                warning=True,
+            )
+
     def create(self, call: Call, planned: Object) -> Object:
         ctx = context(call)
         with failing():
@@ -65,7 +77,8 @@ class TaskResource:
                 call.log = call.log.having(id=str(own))
                 state = {**planned, **nothing_observed(), "id": str(own)}
                 handle = created(ctx, task, own, state, resumed, api.create)
-                return looked_at(call, handle, state, observed)
+                state = looked_at(call, handle, state, observed)
+                return waited(call, ctx, "create", state) if planned["wait"] else state
 
     def read(self, call: Call, state: Object) -> Object | None:
         pending.forget(state["id"])
@@ -83,6 +96,8 @@ class TaskResource:
                 handle_of(prior, context(call)).amend(
                     output=storage.output, exclude=storage.exclude
                 )
+            if planned["wait"] and not prior["wait"]:
+                return waited(call, context(call), "update", planned)
         return planned
 
     def delete(self, call: Call, state: Object) -> None:
@@ -118,6 +133,18 @@ class TaskResource:
     def upgrade(self, version: int, state: Object) -> Object:
         """Version 0 was the old provider's: the same, without what came later."""
         return completed(state)
+
+
+def _is_running(call: Call, state: Object) -> bool:
+    """Whether the script of a task may not have ended; asks, as the state may be old."""
+    if state["state"] in _OVER:
+        return False
+    try:
+        return str(handle_of(state, context(call)).status().state) not in _OVER
+    except NotFound:
+        return False
+    except (SojournError, OSError):
+        return True
 
 
 def _refuse_to_lose(handle: api.Handle, storage: Storage) -> None:

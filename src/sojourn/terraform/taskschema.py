@@ -255,6 +255,13 @@ TASK = Schema(
         (
             Attribute("id", STRING, "ID of the task, `tpi-...`.", computed=True),
             *_ARGUMENTS,
+            Attribute(
+                "wait",
+                BOOL,
+                "Whether `apply` waits for the end of the script, and fails if the script fails; "
+                "`timeouts.create`, if set, limits the wait as well (default: `false`).",
+                optional=True,
+            ),
             *OBSERVED,
         ),
         (Nested("storage", _STORAGE, at_most=1),),

@@ -180,6 +180,7 @@ resource "iterative_task" "first" {
   cloud  = "aws"
   script = "#!/bin/one"
   timeouts { create = "20m" }
+  wait = true
 }
 resource "aws_instance" "other" {
   ami = data.aws_ami.x.id

@@ -62,6 +62,9 @@ class Resource(Protocol):
         too: then the two are equal.
         """
 
+    def plan_removal(self, call: Call, prior: Object) -> Iterable[Diagnostic]:
+        """What to know before this one is destroyed or replaced."""
+
     def create(self, call: Call, planned: Object) -> Object:
         """Make it; returns its state."""
 

@@ -73,7 +73,7 @@ class Service:
             provider=provider.schema.to_wire(),
             resources={name: r.schema.to_wire() for name, r in provider.resources.items()},
             data_sources={name: d.schema.to_wire() for name, d in provider.data_sources.items()},
-            capabilities=wire.Capabilities(schema_optional=True),
+            capabilities=wire.Capabilities(plan_destroy=True, schema_optional=True),
         )
 
     def _validate_provider(self, _: wire.ConfigRequest) -> wire.ConfigChecked:
@@ -141,9 +141,10 @@ class Service:
         block = resource.schema.whole
         proposed = decode(request.proposed_state, block)
         response = wire.PlanResponse(state=request.proposed_state, private=request.private)
-        if proposed is None:
-            return response  # it will be destroyed
         prior = decode(request.prior_state, block)
+        if proposed is None:
+            self._plan_removal(response, request.type_name, prior)
+            return response
         config = _required(request.config, block)
         call = self._call("read", request.type_name, resource.schema, proposed, config)
         with self._reporting(response, call):
@@ -153,9 +154,19 @@ class Service:
             # of the first time only.
             changed = None if planned.replace else prior
             _tell(response, resource.plan(call, changed, planned.state))
+            if prior is not None and changed is None:
+                _tell(response, resource.plan_removal(call, prior))
             response.state.msgpack = encode(planned.state)
             response.requires_replace.extend(map(path_to_wire, planned.replace))
         return response
+
+    def _plan_removal(self, response: wire.PlanResponse, kind: str, prior: Object | None) -> None:
+        if prior is None:
+            return
+        resource = self._provider.resources[kind]
+        call = self._call("read", kind, resource.schema, prior)
+        with self._reporting(response, call):
+            _tell(response, resource.plan_removal(call, prior))
 
     def _apply(self, request: wire.ApplyRequest) -> wire.ApplyResponse:
         resource = self._provider.resources[request.type_name]

@@ -127,10 +127,12 @@ class ProviderSchema(_message.Message):
     def __init__(self, provider: _Optional[_Union[Schema, _Mapping]] = ..., resources: _Optional[_Mapping[str, Schema]] = ..., data_sources: _Optional[_Mapping[str, Schema]] = ..., diagnostics: _Optional[_Iterable[_Union[Diagnostic, _Mapping]]] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ...) -> None: ...
 
 class Capabilities(_message.Message):
-    __slots__ = ("schema_optional",)
+    __slots__ = ("plan_destroy", "schema_optional")
+    PLAN_DESTROY_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_OPTIONAL_FIELD_NUMBER: _ClassVar[int]
+    plan_destroy: bool
     schema_optional: bool
-    def __init__(self, schema_optional: _Optional[bool] = ...) -> None: ...
+    def __init__(self, plan_destroy: _Optional[bool] = ..., schema_optional: _Optional[bool] = ...) -> None: ...
 
 class ConfigRequest(_message.Message):
     __slots__ = ("config",)

@@ -54,6 +54,9 @@ class Thing:
         self.planned.append((prior, planned))
         return ()
 
+    def plan_removal(self, call: Call, prior: Object) -> Iterable[Diagnostic]:
+        return [Diagnostic(f"{prior['id']} is busy", warning=True)]
+
     def read(self, call: Call, state: Object) -> Object | None:
         return state
 
@@ -167,6 +170,24 @@ class TestPlan:
     def test_of_a_replacement_asks_as_for_a_new_one(self, served: Served) -> None:
         prior, planned = (_object(id="made", kind=kind) for kind in "ab")
         assert served.plan(prior, planned) == (None, planned)
+
+
+class TestRemoval:
+    def test_a_removal_may_warn_and_leaves_nothing(self, served: Served) -> None:
+        method, _ = served.service.methods()["PlanResourceChange"]
+        request = wire.PlanRequest(
+            type_name="thing",
+            prior_state=_value(_object(id="it")),
+            proposed_state=_value(None),
+            config=_value(None),
+        )
+        response = method(request)
+        assert [told.summary for told in response.diagnostics] == ["it is busy"]
+        assert response.state == request.proposed_state
+
+    def test_terraform_is_told_that_it_can_ask(self, served: Served) -> None:
+        method, _ = served.service.methods()["GetProviderSchema"]
+        assert method(wire.Empty()).capabilities.plan_destroy
 
 
 class TestWriteOnly:
