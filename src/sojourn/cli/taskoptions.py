@@ -54,6 +54,17 @@ class _CloudOption(click.Option):
         return (record[0], f"{record[1]} [{'; '.join(texts)}]") if record and texts else record
 
 
+_DAY = "24h"
+
+
+def _timeout(default: str) -> Callable[[_Function], _Function]:
+    return click.option(
+        "--timeout",
+        metavar="DURATION",
+        help=f"Maximum run time per machine, such as 45s, 90m or 1h30m (default: {default}).",
+    )
+
+
 _NAME = click.option("--name", help="Task name; the same name always means the same task.")
 _OPTIONS = (
     click.option(
@@ -88,11 +99,6 @@ _OPTIONS = (
         multiple=True,
         metavar="FILE",
         help="Read variables from a file of NAME=VALUE lines; repeatable.",
-    ),
-    click.option(
-        "--timeout",
-        metavar="DURATION",
-        help="Maximum run time per machine, such as 45s, 90m or 1h30m (default: 24h).",
     ),
     click.option("--machine", help="Machine type, such as m, l, xl or m+t4 (default: m)."),
     click.option(
@@ -207,17 +213,20 @@ _OF_MPI = (
 
 def task_options(function: _Function) -> _Function:
     """Adds an option for every field of a task."""
-    return _with(function, (_NAME, *_OPTIONS, *_OF_TASKS))
+    return _with(function, (_NAME, *_OPTIONS, _timeout(_DAY), *_OF_TASKS))
 
 
-def machine_options(function: _Function) -> _Function:
-    """Adds an option for every field of a task that is a machine."""
-    return _with(function, (_NAME, *_OPTIONS))
+def machine_options(lifetime: str) -> Callable[[_Function], _Function]:
+    """Adds an option for every field of a task that is a machine.
+
+    `lifetime`: how long it lives if nobody says.
+    """
+    return lambda function: _with(function, (_NAME, *_OPTIONS, _timeout(lifetime)))
 
 
 def mpi_options(function: _Function) -> _Function:
     """Adds an option for every field of a task that runs an MPI program, but for its name."""
-    return _with(function, (*_OF_MPI, *_OPTIONS))
+    return _with(function, (*_OF_MPI, *_OPTIONS, _timeout(_DAY)))
 
 
 def _with(function: _Function, options: Sequence[Callable[[_Function], _Function]]) -> _Function:

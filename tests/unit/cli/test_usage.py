@@ -8,9 +8,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+import click
 import pytest
 
 from sojourn import __version__
@@ -46,6 +48,28 @@ def test_the_version_stands_in_one_place() -> None:
     text = (Path(__file__).parents[3] / "pyproject.toml").read_text()
     assert 'dynamic = ["version"]' in text
     assert not re.search(r"^version\s*=", text, re.MULTILINE)
+
+
+def _leaves(command: click.Command) -> Iterator[click.Command]:
+    if not isinstance(command, click.Group):
+        yield command
+        return
+    for name in command.list_commands(None):  # type: ignore[arg-type]
+        found = command.get_command(None, name)  # type: ignore[arg-type]
+        assert found
+        yield from _leaves(found)
+
+
+def test_defaults_are_told_beside_their_options_alone() -> None:
+    for command in _leaves(cli):
+        assert "(default" not in (command.help or ""), command.name
+
+
+def test_the_time_of_a_runner_and_of_a_machine(shell: Shell) -> None:
+    for group, verb, default in (("runner", "launch", "no limit"), ("machine", "create", "24h;")):
+        shown = " ".join(shell.ok(group, verb, "--help").split())
+        assert f"90m or 1h30m (default: {default}" in shown
+        assert len(re.findall(r"--timeout\b", shown)) == 1
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -45,7 +45,7 @@ def machine() -> None:
 
 @machine.command(options_metavar="[OPTIONS]")
 @click.argument("script", type=PATH, required=False)
-@machine_options
+@machine_options("24h; 0: no limit")
 @click.option(
     "--idle-timeout",
     metavar="DURATION",
@@ -57,7 +57,7 @@ def create(script: str | None, gitignore: bool, as_json: bool, **options: Any) -
     """Create a machine and wait until it can be used; prints its ID.
 
     SCRIPT is its startup script. If the machine is lost, another one takes its place, with the
-    same workdir and after the same script. --timeout limits its life (default: 24h; 0: no limit).
+    same workdir and after the same script.
 
     \b
     sojourn machine create --machine m+t4 --spot 0 setup.sh

@@ -67,13 +67,13 @@ def runner() -> None:
     is_flag=True,
     help="Upload the runner program, for machines that cannot download it.",
 )
-@machine_options
+@machine_options("no limit")
 @json_option
 def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
     """Launch a runner and wait until it is online; prints its ID.
 
     The ID is one of its labels, too, so a job can ask for this very runner. If the machine is
-    lost, another one takes its place as the same runner. --timeout limits its life (default: none).
+    lost, another one takes its place as the same runner.
 
     \b
     sojourn runner launch --machine m+t4 --spot 0 --labels gpu
