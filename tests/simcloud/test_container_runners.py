@@ -112,7 +112,9 @@ def test_a_job_in_a_container_image(
     runner = launched(forge, token_on_machine=True, image=f"docker://{image}")
     [machine] = [each for each in kit.host.machines if each.alive]
     rules = machine.run("iptables", "--list-rules", "OUTPUT").stdout
-    assert f"-d 169.254.169.254/32 -m owner --uid-owner {number} -j REJECT" in rules
+    own = [each for each in rules.splitlines() if f"--uid-owner {number} " in each]
+    rejected = [each for each in own if "-d 169.254.169.254/32" in each and "-j REJECT" in each]
+    assert len(rejected) == 2, "of TCP and of UDP"
     job = forge.work.queue(_NOSY)
     until(lambda: forge.work.settled(job).status == "completed", 60)
     assert f"I am {user}, from yes" in job.log

@@ -6,6 +6,9 @@
 state=$PWD/state        # between the agent and this script
 told=$PWD/jobs          # told/now tells the agent of a job that is being carried out
 identity=$PWD/identity  # the program's own files that tell the forge who it is
+# Whoever can write to one of these is root.
+engines="/run/docker.sock /run/podman/podman.sock /run/containerd/containerd.sock
+	/var/snap/lxd/common/lxd/unix.socket /var/lib/incus/unix.socket"
 mkdir -p "$told" "$identity"
 chmod 700 "$identity"
 # The end of the program is waited for, whoever ends it.
@@ -29,8 +32,9 @@ make_user() {
 		# That of busybox cannot do it.
 		switch="setpriv --reuid=$job_user --regid=$(id -g "$job_user") --init-groups"
 		$switch true 2>/dev/null || switch=
-		# Who has Docker is root, and may read what the agent knows.
-		[ -z "$docker" ] || usermod --append --groups docker "$job_user" 2>/dev/null || :
+		# Whoever has Docker is root: the launcher was told.
+		[ -z "$docker" ] || usermod --append --groups docker "$job_user" 2>/dev/null ||
+			fail "jobs cannot use Docker: the image has no Docker (make one that has it with: sojourn image make)"
 	fi
 	[ -z "$hide_identity" ] || hide_identity
 	[ ! -e "$state/certificates" ] || trust_certificates
@@ -54,6 +58,18 @@ hide_identity() {
 	id -u $job_user > "$state/.hide" && mv "$state/.hide" "$state/hide"
 	until [ -e "$state/hidden" ]; do sleep 0.2; done
 	[ ! -s "$state/hidden" ] || fail "could not hide the machine's identity from jobs: $(cat "$state/hidden")"
+	[ -n "$docker" ] || refuse_root
+}
+
+# A user of the image's own may have more rights than one that is made here.
+refuse_root() {
+	if as_user sudo -n true >/dev/null 2>&1; then
+		fail "could not hide the machine's identity from jobs: the image lets its user $job_user use sudo"
+	fi
+	for each in $engines; do
+		as_user test ! -w "$each" ||
+			fail "could not hide the machine's identity from jobs: the image lets its user $job_user use $each; launch with --docker if jobs may become root"
+	done
 }
 
 # Programs that are told of other authorities know no usual ones; so these are among them.

@@ -167,6 +167,7 @@ def launch(
     startup_script: str = "",
     token_on_machine: bool | None = None,
     ca_file: str = "",
+    docker: bool = False,
     docker_volumes: Sequence[str] = (),
     upload_program: bool = False,
     on_event: OnEvent | None = None,
@@ -178,6 +179,7 @@ def launch(
     Returns None if `reuse` or `reuse_idle` found one that will do. `fields`: those of a task, for
     its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
 
+    `docker`: jobs can use the machine's Docker, with which they can become root there.
     `docker_volumes`: what the containers of jobs have of the machine (GitLab only). `ca_file`: the
     certificates to trust, of a forge with a private CA, as a path or as PEM; the machine trusts
     them, too.
@@ -200,6 +202,7 @@ def launch(
         reuse_idle,
         startup_script,
         token_on_machine,
+        docker,
         tuple(docker_volumes),
         ca_file,
         upload_program,

@@ -41,6 +41,7 @@ _JOB_USER = "runner"
 _LOOK_EVERY = 2.0  # seconds between questions to a forge
 _UNDO_WITHIN = 60.0
 _VOLUME = re.compile(r"[\w./@~-]+(:[\w./@~,-]+)*")  # one that needs no quotes anywhere
+_ROOT = re.compile(r"/|.*/[\w-]+\.sock")  # on the machine: whoever has it is root
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Settings:
     reuse_idle: bool = False
     startup_script: str = ""
     token_on_machine: bool | None = None
+    docker: bool = False
     docker_volumes: tuple[str, ...] = ()
     ca_file: str = ""
     upload_program: bool = False
@@ -73,6 +75,15 @@ class Settings:
                 raise InvalidInput(
                     "docker_volumes", f"must be like /on/machine:/in/container, got {volume!r}"
                 )
+            if _ROOT.fullmatch(volume.partition(":")[0]) and not self.docker:
+                raise InvalidInput(
+                    "docker_volumes", f"{volume} makes jobs root on the machine; set docker as well"
+                )
+        if self.docker and self.token_on_machine:
+            raise InvalidInput(
+                "token_on_machine",
+                "cannot be combined with docker: jobs that use Docker are root, and could read it",
+            )
 
     def check_for(self, driver: str) -> None:
         """Refuse what this forge does not have."""
@@ -97,10 +108,11 @@ def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     target, forge = _opened(ctx, settings)
     with ctx.step(f"Asking {target.repo}"):
         forge.check(ctx)
-    travels = _token_travels(ctx, settings, forge, fields)
     cloud = clouds.load(fields.get("cloud", Task.cloud))
+    travels = _token_travels(cloud, settings, forge, fields)
+    _warn_of_jobs(ctx, cloud, settings, travels=travels)
     runner = _runner(target, settings, _id_for(settings), {})
-    engine.creation.check(ctx, cloud, _task(cloud, runner, settings, fields, guard=travels))
+    engine.creation.check(ctx, cloud, _task(cloud, runner, settings, fields))
 
 
 def _opened(ctx: Context, settings: Settings) -> tuple[Target, Forge]:
@@ -138,8 +150,9 @@ def launch(
     settings = _with_single(ctx, settings, repository.public, target.driver)
     chosen = id or _id_for(settings)
     runner = _runner(target, settings, chosen, programs)
-    travels = _token_travels(ctx, settings, forge, fields)
-    task = _task(cloud, runner, settings, fields, guard=travels)
+    travels = _token_travels(cloud, settings, forge, fields)
+    _warn_of_jobs(ctx, cloud, settings, travels=travels)
+    task = _task(cloud, runner, settings, fields)
     engine.creation.check(ctx, cloud, task)
     sweep(ctx, cloud, target.repo, forge, registered)
     environment = resolve_environment(task.environment, os.environ, ci=False)
@@ -229,8 +242,11 @@ def _id_for(settings: Settings) -> TaskId:
     return TaskId.random(settings.name) if settings.name else TaskId.for_name("", os.environ)
 
 
-def _token_travels(ctx: Context, settings: Settings, forge: Forge, fields: Fields) -> bool:
-    """Whether the machine gets the token: to unregister itself and to re-run lost jobs."""
+def _token_travels(cloud: Cloud, settings: Settings, forge: Forge, fields: Fields) -> bool:
+    """Whether the machine gets the token: to unregister itself and to re-run lost jobs.
+
+    Where jobs could read it, it has to be asked for, however little it can do.
+    """
     if settings.token_on_machine is not None:
         if settings.token_on_machine and fields.get("permission_set"):
             raise InvalidInput(
@@ -238,16 +254,30 @@ def _token_travels(ctx: Context, settings: Settings, forge: Forge, fields: Field
                 "cannot be combined with permission_set, by which jobs could read the token",
             )
         return settings.token_on_machine
-    return forge.may_travel() and not fields.get("permission_set")
+    if not cloud.features.private_machines or settings.docker or fields.get("permission_set"):
+        return False
+    return forge.may_travel()
 
 
-def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields, *, guard: bool) -> Task:
+def _warn_of_jobs(ctx: Context, cloud: Cloud, settings: Settings, *, travels: bool) -> None:
+    """Say what jobs can reach, where it is more than their own."""
+    if not cloud.features.private_machines:
+        token = ", including the token" if travels else ""
+        ctx.warn(f"Jobs on {cloud.name} run as your user and can read all that you can{token}.")
+    elif settings.docker:
+        ctx.warn(
+            "Jobs can use Docker, so they can become root on the machine: they can read the "
+            "runner's credential and act in the cloud as the machine."
+        )
+
+
+def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields) -> Task:
     # Whoever gives machines an identity of their own choice wants jobs to have it.
-    hide = cloud.features.shared_identity and (guard or not fields.get("permission_set"))
+    hide = cloud.features.shared_identity and not fields.get("permission_set")
     own = {
         "job_user": _JOB_USER if cloud.features.private_machines else "",
         "hide_identity": "1" if hide else "",
-        "docker": "" if guard else "1",
+        "docker": "1" if settings.docker else "",
         "docker_volumes": " ".join(settings.docker_volumes),
     }
     plain = Task(

@@ -145,7 +145,13 @@ RUNNER = Schema(
                 "token_on_machine",
                 BOOL,
                 "Whether the machine can use the token, to unregister itself and to re-run lost "
-                "jobs; default: if the token can do little else.",
+                "jobs; default: if the token can do little else, and jobs cannot read it.",
+                readable=False,
+            ),
+            argument(
+                "docker",
+                BOOL,
+                "Whether jobs can use the machine's Docker, with which they can become root there.",
                 readable=False,
             ),
             argument(
@@ -245,6 +251,7 @@ def settings_of(values: Object, target: Target) -> Settings:
         known(values["single"], None),
         startup_script=startup_of(values),
         token_on_machine=known(values.get("token_on_machine"), None),
+        docker=bool(known(values.get("docker"), None)),
         ca_file=known(values.get("ca_file"), None) or "",
         upload_program=bool(known(values.get("upload_program"), None)),
         **more,

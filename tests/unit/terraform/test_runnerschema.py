@@ -41,7 +41,11 @@ def test_what_is_not_given_has_its_default(schema: Schema) -> None:
     settings = settings_of(_values(schema), Target("github", _REPO, "secret"))
     assert (settings.driver, settings.repo, settings.name) == ("github", _REPO, "")
     assert (settings.labels, settings.idle_timeout, settings.single) == (("cml",), 300, None)
-    assert (settings.startup_script, settings.token_on_machine) == ("", None)
+    assert (settings.startup_script, settings.token_on_machine, settings.docker) == (
+        "",
+        None,
+        False,
+    )
     assert "secret" not in repr(settings)
     task = described(_values(schema))
     assert (task.cloud, task.machine, task.timeout, task.image) == ("aws", "m", 0, "ubuntu")
@@ -56,13 +60,14 @@ def test_what_is_given() -> None:
         idle_timeout=-1,
         timeout=Decimal(60),
         instance_gpu="tesla",
-        token_on_machine=True,
+        token_on_machine=False,
+        docker=True,
         ca_file="ca.pem",
         upload_program=True,
     )
     settings = settings_of(given, Target("github", _REPO))
     assert (settings.name, settings.labels, settings.single) == ("builder", ("a", "b"), False)
-    assert (settings.idle_timeout, settings.token_on_machine) == (0, True)
+    assert (settings.idle_timeout, settings.token_on_machine, settings.docker) == (0, False, True)
     assert (settings.ca_file, settings.upload_program) == ("ca.pem", True)
     fields = launch_fields(given)
     assert (fields["machine"], fields["image"], fields["timeout"]) == ("m+v100", "nvidia", 60)

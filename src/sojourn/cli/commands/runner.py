@@ -57,6 +57,11 @@ def runner() -> None:
 )
 @click.option("--ca-file", type=PATH, help="Certificates (PEM) of a forge with a private CA.")
 @click.option(
+    "--docker",
+    is_flag=True,
+    help="Let jobs use the machine's Docker, with which they can become root there.",
+)
+@click.option(
     "--docker-volumes",
     metavar="VOLUME",
     multiple=True,
