@@ -11,13 +11,16 @@ import click
 from sojourn import clouds
 from sojourn.cli.commandline import Typed
 from sojourn.cli.target import read_target, stranded
+from sojourn.cli.unsent import told_of_unsent
 from sojourn.core.errors import InvalidInput
 from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.core.gang import IMPLEMENTATIONS
+from sojourn.taskfiles import is_task_file
 from sojourn.taskfiles.changes import changed
 from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
+    from sojourn.core.context import Context
     from sojourn.core.task import Task
 
 __all__ = [
@@ -235,16 +238,18 @@ def _with(function: _Function, options: Sequence[Callable[[_Function], _Function
     return function
 
 
-def tasks_from(
-    ctx: click.Context, options: Mapping[str, Any], warn: Callable[[str], None]
-) -> list[Task]:
+def tasks_from(ctx: click.Context, options: Mapping[str, Any], teller: Context) -> list[Task]:
     """The tasks that a command line asks for: options win over what a file says."""
     typed = Typed.of(ctx)
     given = fields_from(options)
     workdir = given.get("workdir", "")
     tasks = [changed(task, given) for task in read_target(ctx, typed, workdir)]
     if typed.dashed and not workdir and (left := stranded(typed.words[1:], workdir)):
-        warn(f"Not uploading without --workdir: {', '.join(left)}")
+        teller.warn(f"Not uploading without --workdir: {', '.join(left)}")
+    if "workdir" not in given:  # an empty one says that nothing is to be uploaded
+        for task in tasks:
+            if said := told_of_unsent(typed, task, from_file=is_task_file(Path(typed.words[0]))):
+                teller.note(said)
     _refuse_doubles(tasks)
     return tasks
 

@@ -70,7 +70,7 @@ def run(
     sojourn run main.tf
     """
     with opened(as_json=as_json) as session:
-        tasks = tasks_from(ctx, options, session.ctx.warn)
+        tasks = tasks_from(ctx, options, session.ctx)
         if dry_run:
             ctx.exit(show_plan(session, tasks, gitignore))
     ranks = any(task.parallelism > 1 for task in tasks)
@@ -99,7 +99,7 @@ def create(
     sojourn create --workdir . --output results train.sh
     """
     with opened(as_json=as_json) as session:
-        tasks = tasks_from(ctx, options, session.ctx.warn)
+        tasks = tasks_from(ctx, options, session.ctx)
         if dry_run:
             ctx.exit(show_plan(session, tasks, gitignore))
         ctx.exit(_run(session, tasks, gitignore, detach=True))
