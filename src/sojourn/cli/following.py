@@ -48,7 +48,7 @@ def attended(session: Session, handle: Handle) -> Status:
 
 
 def _followed(session: Session, handle: Handle, back: str, **part: Any) -> Status:
-    from sojourn.engine.observe import deleted
+    from sojourn.engine.lifecycle import Deleted
 
     session.parting = f"The task keeps running. {back}"
     for line in handle.logs(follow=True, **part):
@@ -57,7 +57,7 @@ def _followed(session: Session, handle: Handle, back: str, **part: Any) -> Statu
     try:
         return handle.status()
     except NotFound as error:
-        raise deleted(handle.id) from error
+        raise Deleted(handle.id) from error
 
 
 @contextmanager

@@ -138,13 +138,18 @@ def save_log(id: TaskId | str, lines: Iterable[LogLine], *, whose: bool) -> Path
     path = log_path(id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished: int | None = None  # the rank whose line has no end yet
-    with open(path, "w", errors="surrogateescape") as file:
-        for line in lines:
-            if line.rank != unfinished:
-                file.write("" if unfinished is None else "\n")
-                file.write(f"[{line.rank}] " if whose else "")
-            file.write(line.text + ("" if line.partial else "\n"))
-            unfinished = line.rank if line.partial else None
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    try:
+        with open(part, "w", errors="surrogateescape") as file:
+            for line in lines:
+                if line.rank != unfinished:
+                    file.write("" if unfinished is None else "\n")
+                    file.write(f"[{line.rank}] " if whose else "")
+                file.write(line.text + ("" if line.partial else "\n"))
+                unfinished = line.rank if line.partial else None
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
     with suppress(OSError):  # a task of another computer has no entry
         shutil.copyfile(_origin_path(id), path.with_suffix(".json"))
     logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)

@@ -8,17 +8,25 @@ the last to come and the first to go.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import (
+    Cancelled,
+    Conflict,
+    IntegrityError,
+    InvalidInput,
+    NotFound,
+    SojournError,
+    Transient,
+)
 from sojourn.core.parallel import together
 from sojourn.core.status import INCOMPLETE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
 
 __all__ = [
+    "Deleted",
     "any_there",
     "check_rank",
     "ensure_started",
@@ -36,7 +45,13 @@ __all__ = [
     "start",
     "stop",
     "stop_for_good",
+    "unless_deleted",
 ]
+
+# Seconds for what another command deletes to be gone: its store goes last, and in the midst of that
+# it looks damaged.
+_GONE_WITHIN = 60.0
+_TOUCHED_WITHIN = 5.0  # and for a store that still looks whole to be touched
 
 _FLUSH_WITHIN = 60 * 60.0  # seconds for machines to store the last of their work
 _FORCE_WITHIN = 10.0  # and if they are to be removed by force
@@ -59,10 +74,58 @@ def any_there(ctx: Context, resources: Sequence[Resource]) -> bool:
     return store.read(ctx) or any(together([partial(other.read, ctx) for other in others]))
 
 
+class Deleted(NotFound):
+    """Another command deleted the task meanwhile."""
+
+    def __init__(self, id: TaskId | str) -> None:
+        super().__init__(
+            f"Task {id} was deleted by another command", hint="Run `sojourn list` to see all tasks."
+        )
+
+
+@contextmanager
+def unless_deleted(ctx: Context, cloud: Cloud, id: TaskId) -> Iterator[None]:
+    """An error is Deleted if it comes from another command that deletes the task."""
+    try:
+        yield
+    except (Cancelled, Deleted):
+        raise
+    except (Conflict, IntegrityError, NotFound, OSError, Transient) as error:
+        if _vanishes(ctx, cloud, id):
+            raise Deleted(id) from error
+        raise
+
+
+def _vanishes(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    """Whether another command removes what is left of a task: the scaler is the first to go."""
+    began = time.monotonic()
+    try:
+        if cloud.scaler(id).read(ctx):
+            return False
+        while exists(ctx, cloud, id):
+            waited = time.monotonic() - began
+            if waited > (_TOUCHED_WITHIN if _has_task(ctx, cloud, id) else _GONE_WITHIN):
+                return False
+            ctx.sleep(cloud.features.poll)
+    except Cancelled:
+        raise
+    except (SojournError, OSError):
+        return False  # nobody can tell
+    return True
+
+
+def _has_task(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
+    try:
+        cloud.data(id).load(ctx)
+    except NotFound:
+        return False
+    return True
+
+
 def stop(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Take all machines away, with notice, and wait until they have stored their work."""
     require(ctx, cloud, id)
-    with ctx.step("Stopping machines"):
+    with unless_deleted(ctx, cloud, id), ctx.step("Stopping machines"):
         _scale_to_none(ctx, cloud, id, _FLUSH_WITHIN)
 
 

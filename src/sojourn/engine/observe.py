@@ -10,7 +10,7 @@ from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, T
 from sojourn.core.events import LogLine, StatusChanged
 from sojourn.core.logpart import WHOLE, LogPart
 from sojourn.core.status import INCOMPLETE, State, Status, task_status, uploading
-from sojourn.engine.lifecycle import exists
+from sojourn.engine.lifecycle import Deleted, exists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sojourn.core.status import RankRecord
     from sojourn.core.task import Task
 
-__all__ = ["deleted", "follow", "is_complete", "logs", "overview", "status"]
+__all__ = ["follow", "is_complete", "logs", "overview", "status"]
 
 _WATCH_EVERY = 10.0  # seconds; machines take a sign of a follower as good for thrice as long
 # Seconds for a machine to go that has nothing to do any more. One that may not even leave its group
@@ -135,13 +135,6 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId, part: LogPart = WHOLE) -> Ite
             ctx.sleep(cloud.features.poll)
 
 
-def deleted(id: TaskId | str) -> NotFound:
-    """What whoever watched a task learns when somebody else deletes it."""
-    return NotFound(
-        f"Task {id} was deleted by another command", hint="Run `sojourn list` to see all tasks."
-    )
-
-
 def _gist(status: Status) -> tuple[State, str]:
     """What is told once, and not again when it is a little further."""
     return status.state, status.activity.step if status.activity else status.reason
@@ -175,9 +168,9 @@ class _Follower:
         except NotFound as error:
             if self._seen is None:
                 raise
-            raise deleted(self._id) from error
+            raise Deleted(self._id) from error
         if not now.ranks and self._seen is not None:  # what was complete is so until it is deleted
-            raise deleted(self._id)
+            raise Deleted(self._id)
         if not now.ranks:
             raise NotFound(
                 f"Task {self._id} has no log: {now.reason}",

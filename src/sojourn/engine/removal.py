@@ -12,13 +12,15 @@ from sojourn.core.parallel import together
 from sojourn.core.status import State
 from sojourn.engine import ledger
 from sojourn.engine.home import find_home
-from sojourn.engine.lifecycle import exists, stages, stop_for_good
+from sojourn.engine.lifecycle import Deleted, exists, stages, stop_for_good, unless_deleted
 from sojourn.engine.results import bring, lost_some, missed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sojourn.core.context import Context
+    from sojourn.core.events import LogLine
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Data, Resource
     from sojourn.core.task import Task
@@ -48,13 +50,14 @@ def conclude(
     if state is State.STOPPED:
         ctx.note(f"Stopped. Run `sojourn start {id}` to resume it.")
         return "it was stopped"
-    why = _why_kept(ctx, cloud, id, state, task, keep or (keep_failed and _is_failure(state)))
-    if not why:
-        delete(ctx, cloud, id, task=task)
-        return ""
-    data = cloud.data(id)
-    bring(ctx, data, id, find_home(ctx, data, id, task=task))
-    return why
+    asked = keep or (keep_failed and _is_failure(state))
+    with unless_deleted(ctx, cloud, id):
+        if why := _why_kept(ctx, cloud, id, state, task, asked):
+            data = cloud.data(id)
+            bring(ctx, data, id, find_home(ctx, data, id, task=task))
+            return why
+    delete(ctx, cloud, id, task=task)
+    return ""
 
 
 def _is_failure(state: State) -> bool:
@@ -135,19 +138,26 @@ def delete(
         return
     data = cloud.data(id)
     try:
-        home = _found_home(ctx, data, id, task, into, output, force) if fetch else None
-        stop_for_good(ctx, cloud, id, force)
-        if home:
-            _fetch(ctx, cloud, id, home, force)
-            _refuse_started(ctx, cloud, id)
-        if not force:
-            _save_log(ctx, data, id)
-        for stage in reversed(stages(cloud.resources(id, None))):
-            together([partial(_remove_one, ctx, resource) for resource in stage])
-        ledger.forget(id)
+        with unless_deleted(ctx, cloud, id):
+            home = _found_home(ctx, data, id, task, into, output, force) if fetch else None
+            stop_for_good(ctx, cloud, id, force)
+            if home:
+                _fetch(ctx, cloud, id, home, force)
+                _refuse_started(ctx, cloud, id)
+            if not force:
+                _save_log(ctx, data, id)
+            _remove_all(ctx, cloud, id)
+    except Deleted:
+        pass  # as it was to be
     except Cancelled as error:
         error.hint = f"Run `sojourn delete {id}` to remove what is left."
         raise
+    ledger.forget(id)
+
+
+def _remove_all(ctx: Context, cloud: Cloud, id: TaskId) -> None:
+    for stage in reversed(stages(cloud.resources(id, None))):
+        together([partial(_remove_one, ctx, resource) for resource in stage])
 
 
 def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:
@@ -159,8 +169,7 @@ def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:
 
 def discard(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Remove everything at once: nothing of it is worth keeping, not even the last of its work."""
-    for stage in reversed(stages(cloud.resources(id, None))):
-        together([partial(_remove_one, ctx, resource) for resource in stage])
+    _remove_all(ctx, cloud, id)
     ledger.forget(id)
 
 
@@ -248,13 +257,18 @@ def _tell_of_lost(ctx: Context, data: Data) -> None:
             )
 
 
+def _log_of(ctx: Context, data: Data) -> Iterator[LogLine]:
+    yield from data.log_tail(ctx, _LOG_AT_MOST)
+    data.load(ctx)  # else it is not all: the task is being deleted meanwhile
+
+
 def _save_log(ctx: Context, data: Data, id: TaskId) -> None:
     """Whatever it printed may be wanted when all else is gone; but not at the price of staying."""
     try:
         ranks = data.load(ctx).parallelism
-        ledger.save_log(id, data.log_tail(ctx, _LOG_AT_MOST), whose=ranks > 1)
+        ledger.save_log(id, _log_of(ctx, data), whose=ranks > 1)
     except NotFound:
-        return  # it was never completely created
+        return  # it was never completely created, or another command deletes it and saves its log
     except (SojournError, OSError) as error:
         if isinstance(error, Cancelled):
             raise

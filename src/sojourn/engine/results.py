@@ -15,7 +15,7 @@ from sojourn.core.interfaces import Place
 from sojourn.core.sizes import size_of
 from sojourn.engine import ledger
 from sojourn.engine.home import Home, find_home
-from sojourn.engine.lifecycle import require
+from sojourn.engine.lifecycle import require, unless_deleted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,10 +40,11 @@ def pull(
     """Bring the output home; returns what was written. The arguments are those of `find_home`."""
     require(ctx, cloud, id)
     data = cloud.data(id)
-    home = find_home(ctx, data, id, task=task, into=into, output=output)
-    if not home.output and not home.said:
-        _tell_of_unclaimed(ctx, data, id)
-    return bring(ctx, data, id, home)
+    with unless_deleted(ctx, cloud, id):
+        home = find_home(ctx, data, id, task=task, into=into, output=output)
+        if not home.output and not home.said:
+            _tell_of_unclaimed(ctx, data, id)
+        return bring(ctx, data, id, home)
 
 
 def bring(ctx: Context, data: Data, id: TaskId, home: Home) -> list[str]:

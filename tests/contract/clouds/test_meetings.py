@@ -177,6 +177,82 @@ def test_what_is_started_again_while_results_come_home_stays(lab: Lab) -> None:
     assert lab.output() == {"attempts": "1\n2\n"}
 
 
+class _Before(Faults):
+    """Something happens right before a command makes its first call of this name."""
+
+    def __init__(self, name: str, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self._name = name
+        self._happens = happens
+
+    def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        if method.__name__ == self._name and not self.calls:
+            self.calls += 1
+            self._happens()
+        return method(*args, **more)
+
+
+_DONE = "mkdir output; echo done > output/it"
+
+
+@pytest.mark.parametrize("call", ["load", "fleet", "pull", "records", "delete"])
+def test_what_another_command_deletes_meanwhile_is_deleted(lab: Lab, call: str) -> None:
+    handle = lab.create(_DONE)
+    until(lambda: handle.status().state is State.SUCCEEDED)
+    faults = _Before(call, handle.delete)
+    with failing(faults):
+        sojourn.get(handle.id).delete()
+    assert faults.calls
+    assert lab.output() == {"it": "done\n"}
+    assert sojourn.list_tasks() == []
+
+
+class _Together(Faults):
+    """Two commands begin with a call of this name at the same time."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._barrier = threading.Barrier(2)
+        self._met: set[int] = set()
+
+    def call(self, method: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        thread = threading.get_ident()
+        if method.__name__ == self._name and thread not in self._met and len(self._met) < 2:
+            self._met.add(thread)
+            self._barrier.wait(patience(60))
+        return method(*args, **more)
+
+
+@pytest.mark.parametrize("call", ["pull", "delete"])
+def test_two_that_delete_a_task_at_the_same_time_both_succeed(lab: Lab, call: str) -> None:
+    handle = lab.create(_DONE)
+    until(lambda: handle.status().state is State.SUCCEEDED)
+    with failing(_Together(call)), ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(sojourn.get(handle.id).delete) for _ in range(2)]
+    assert [one.result() for one in both] == [None, None]
+    assert lab.output() == {"it": "done\n"}
+    assert sojourn.list_tasks() == []
+
+
+@pytest.mark.parametrize(("verb", "call"), [("pull", "load"), ("pull", "pull"), ("stop", "fleet")])
+def test_who_pulls_or_stops_what_another_command_deletes_is_told(
+    lab: Lab, verb: str, call: str
+) -> None:
+    handle = lab.create(_DONE)
+    until(lambda: handle.status().state is State.SUCCEEDED)
+    faults = _Before(call, handle.delete)
+    with failing(faults):
+        victim = sojourn.get(handle.id)
+        if verb == "stop":
+            victim.stop()  # its machines are gone
+        else:
+            with pytest.raises(NotFound, match="was deleted by another command"):
+                victim.pull()
+    assert faults.calls
+    assert sojourn.list_tasks() == []
+
+
 def test_that_a_machine_ended_without_a_word_is_told(lab: Lab) -> None:
     handle = lab.create(WAITING)
     until(lambda: log_of(handle) == ["up"])
