@@ -200,6 +200,8 @@ class Attempt:
             self._gang.start()
         self._pump = aside("output", lambda: self._read_output(script))
         report = self._watch(script)
+        if report.outcome.final:
+            self._telling.on_end(report.exit_code)
         script.kill()  # also what the script left behind
         if self._runner and report.outcome.final:
             self._runner.leave()
@@ -394,6 +396,7 @@ class Attempt:
             except (AuthError, NotFound, QuotaError, Transient) as error:
                 say(str(error))
                 self._telling.on_files(error)
+                self._keeper.soon()
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)

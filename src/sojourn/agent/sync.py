@@ -243,6 +243,10 @@ class Keeper:
     def stop(self) -> None:
         self._chore.stop()
 
+    def soon(self) -> None:
+        """There is something to tell."""
+        self._chore.soon()
+
     def _pause(self, stopping: Event) -> None:
         restoring = self._telling.restoring is not None
         stopping.wait(min(self._every, _TOLD_EVERY) if restoring else self._every)

@@ -9,6 +9,14 @@ from sojourn.core.events import Event, Progress
 __all__ = ["Telling"]
 
 
+_AFTER_SCRIPT = {
+    Doing.LOG_FULL: Doing.ENDED_FULL,
+    Doing.FILES_FULL: Doing.ENDED_FULL,
+    Doing.LOG_REFUSED: Doing.ENDED_REFUSED,
+    Doing.FILES_REFUSED: Doing.ENDED_REFUSED,
+}
+
+
 class Telling:
     """Written by whoever does something, read at the next renewal of the lease."""
 
@@ -18,17 +26,26 @@ class Telling:
         self._log: Doing | None = None
         self._files: Doing | None = None
         self._slow: Doing | None = None
+        self._ended = False
+        self._code: int | None = None
 
     @property
     def activity(self) -> Activity | None:
         """The one thing that matters most."""
         trouble = self._log or self._files or self._slow
+        if self._ended and trouble in _AFTER_SCRIPT:
+            return Activity.after(_AFTER_SCRIPT[trouble], self._code)
         return Activity(trouble) if trouble else self.gathering or self.restoring
 
     def on_event(self, event: Event) -> None:
         """Take the progress of restoring."""
         if isinstance(event, Progress):
             self.restoring = Activity(Doing.RESTORING, event.done, event.total)
+
+    def on_end(self, code: int | None) -> None:
+        """The script has ended; from now on only what it left is stored."""
+        self._code = code
+        self._ended = True
 
     def on_log(self, error: Exception | None) -> None:
         """How storing the log went."""

@@ -27,15 +27,24 @@ class Doing(str, Enum):
     FILES_FULL = "files-full"
     FILES_REFUSED = "files-refused"
     SLOW = "slow-snapshots"
+    ENDED_FULL = "ended-full"
+    ENDED_REFUSED = "ended-refused"
 
     @property
     def trouble(self) -> bool:
         """Whether somebody has to do something about it."""
         return self not in (Doing.GATHERING, Doing.RESTORING, Doing.UPLOADING)
 
+    @property
+    def after_script(self) -> bool:
+        """Whether the script has ended, and its results are not stored yet."""
+        return self in (Doing.ENDED_FULL, Doing.ENDED_REFUSED)
+
 
 _FULL = "no space left in the store"
 _REFUSED = "the store denied access"
+_UNSTORED = "its results are not stored yet"
+_OR_PULL = "or run `sojourn pull` to download what is stored"
 _WORDS = {
     Doing.GATHERING: "waiting for all machines of the gang",
     Doing.RESTORING: "restoring workdir",
@@ -45,14 +54,17 @@ _WORDS = {
     Doing.FILES_FULL: f"cannot store snapshots: {_FULL}",
     Doing.FILES_REFUSED: f"cannot store snapshots: {_REFUSED}",
     Doing.SLOW: "snapshots take longer than the notice of an interruption, which may lose work",
+    Doing.ENDED_FULL: f"{_UNSTORED}: {_FULL}; make room, {_OR_PULL}",
+    Doing.ENDED_REFUSED: f"{_UNSTORED}: {_REFUSED}; allow it again, {_OR_PULL}",
 }
+_CODES = 256  # a process has one of so many
 
 
 @dataclass(frozen=True)
 class Activity:
     """One thing, and how many bytes (or machines) of it are done.
 
-    A `total` of 0: not known, or no matter.
+    A `total` of 0: not known, or no matter. After the script, `done` is its exit code.
     """
 
     doing: Doing
@@ -62,11 +74,21 @@ class Activity:
     @property
     def step(self) -> str:
         """What it is, without how far."""
+        if self.doing.after_script:
+            code = f" with exit code {self.done}" if self.total else ""
+            return f"the script has ended{code}, but {_WORDS[self.doing]}"
         return _WORDS[self.doing]
+
+    @classmethod
+    def after(cls, doing: Doing, code: int | None) -> Activity:
+        """What keeps the results of a script that has ended with this exit code from the store."""
+        return cls(doing) if code is None or not 0 <= code < _CODES else cls(doing, code, _CODES)
 
     @property
     def text(self) -> str:
         """For people: restoring workdir: 1.2 of 3.4 GiB."""
+        if self.doing.after_script:
+            return self.step
         if self.doing is Doing.GATHERING and self.total:
             return f"{self.step}: {self.done} of {self.total}"
         return f"{self.step}: {_of(self.done, self.total)}" if self.total else self.step

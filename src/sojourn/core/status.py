@@ -4,6 +4,8 @@ queued -> provisioning -> running -> succeeded | failed | timed-out | stopped
                              ^ |
                              | v
                           recovering      a machine was lost; the next attempt is on its way
+
+Between running and an end, `storing`: the script has ended, but its results have no room yet.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ class State(str, Enum):
     PROVISIONING = "provisioning"
     RUNNING = "running"
     RECOVERING = "recovering"
+    STORING = "storing"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     TIMED_OUT = "timed-out"
@@ -94,7 +97,7 @@ class Status:
         """How many ranks are running, succeeded and failed, as the old provider counted."""
         states = [rank.state for rank in self.ranks]
         return {
-            "running": states.count(State.RUNNING),
+            "running": states.count(State.RUNNING) + states.count(State.STORING),
             "succeeded": states.count(State.SUCCEEDED),
             "failed": states.count(State.FAILED) + states.count(State.TIMED_OUT),
         }
@@ -139,7 +142,9 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
     if report is None and record.machine in alive:
         activity = record.activity
         told = activity.text if activity else ""
-        return replace(base, state=State.RUNNING, reason=told, activity=activity)
+        ended = activity is not None and activity.doing.after_script
+        state = State.STORING if ended else State.RUNNING
+        return replace(base, state=state, reason=told, activity=activity)
     if record.attempt:
         reason = report.reason if report else "the machine was lost"
         return _with(base, State.RECOVERING, f"{reason}; waiting for a new machine")
@@ -157,6 +162,7 @@ _WORST_FIRST = (
     State.RECOVERING,
     State.PROVISIONING,
     State.QUEUED,
+    State.STORING,
     State.STOPPED,
     State.FAILED,
     State.TIMED_OUT,

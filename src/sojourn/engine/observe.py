@@ -220,7 +220,7 @@ class _Follower:
 
     def _tell(self, ctx: Context, now: Status) -> None:
         seen, self._seen = self._seen, now
-        if now.activity and now.activity.total:
+        if now.activity and now.activity.total and not now.activity.doing.trouble:
             ctx.progress(now.activity.step.capitalize(), now.activity.done, now.activity.total)
         if seen is None or _gist(now) != _gist(seen):
             ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))

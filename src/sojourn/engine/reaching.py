@@ -40,7 +40,7 @@ def reach(ctx: Context, cloud: Cloud, id: TaskId, rank: int) -> Reach:
     check_rank(rank, len(now.ranks))
     found = now.ranks[rank]
     who = f"Rank {rank} of {id}" if len(now.ranks) > 1 else f"Task {id}"
-    if found.state is not State.RUNNING:
+    if found.state not in (State.RUNNING, State.STORING):
         raise _without_machine(str(id), who, found)
     if found.activity and found.activity.doing is Doing.RESTORING:
         raise Transient(

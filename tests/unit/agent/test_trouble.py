@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE
-from sojourn.core.activity import Doing
+from sojourn.agent.telling import Telling
+from sojourn.core.activity import Activity, Doing
 from sojourn.core.clock import utc_now
 from sojourn.core.context import Context
+from sojourn.core.errors import AuthError, QuotaError
 from sojourn.core.report import Outcome, Report
+from sojourn.core.status import State, task_status
 from sojourn.core.task import Storage
 from sojourn.storage import layout
 from sojourn.storage.manifest import decode
@@ -415,3 +418,58 @@ def test_a_full_store_is_told_and_the_log_is_whole_once_there_is_room(world: Wor
     assert report.outcome is Outcome.SUCCEEDED
     assert printed == [b"up", *(b"%d" % n for n in range(1, 300001)), b"done"]
     assert len(agent.said.splitlines()) < 10, "it complained again and again"
+
+
+def _fill(disk: Path) -> Path:
+    filling = disk / "filling"
+    with suppress(OSError), open(filling, "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    return filling
+
+
+def test_a_script_that_ends_while_the_store_is_full_is_not_said_to_run(world: World) -> None:
+    with small_disk(world.store_folder, "20m") as disk:
+        world.task(
+            "echo up; until [ -e go ]; do sleep 0.1; done; "
+            "head -c 3000000 /dev/urandom > model; exit 3"
+        )
+        world.follow()
+        agent = world.agent(ttl=2.0)
+        until(lambda: "up" in world.printed())
+        filling = _fill(disk)
+        (world.folder / "m1" / "workdir" / "go").touch()
+        until(lambda: _doing(world) is Doing.ENDED_FULL)
+        now = task_status(world.data.records(Context(), 1), wanted=1, alive={"m1"})
+        assert now.state is State.STORING
+        assert now.reason.startswith(
+            "the script has ended with exit code 3, but its results are not stored yet: no space"
+        )
+        assert agent.process.poll() is None
+        filling.unlink()
+        assert agent.wait() == RANK_ENDED
+        (report,) = world.reports()
+        assert (report.outcome, report.exit_code, report.lost) == (Outcome.FAILED, 3, 0)
+        assert "model" in {file.path for file in world.data.changed(Context())}
+        assert [record.activity for record in world.data.records(Context(), 1)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("error", "while_it_runs", "after"),
+    [
+        (QuotaError("full"), Doing.FILES_FULL, Doing.ENDED_FULL),
+        (AuthError("refused"), Doing.FILES_REFUSED, Doing.ENDED_REFUSED),
+    ],
+)
+def test_what_the_lease_says_after_the_script(
+    error: Exception, while_it_runs: Doing, after: Doing
+) -> None:
+    telling = Telling()
+    telling.restoring = None
+    telling.on_files(error)
+    assert telling.activity == Activity(while_it_runs)
+    telling.on_end(7)
+    assert telling.activity == Activity(after, 7, 256)
+    assert Activity.from_dict(Activity(after, 7, 256).to_dict()) == telling.activity
+    telling.on_files(None)
+    assert telling.activity is None

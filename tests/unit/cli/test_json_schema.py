@@ -101,7 +101,7 @@ PARTS: dict[str, dict[str, tuple[type, ...]]] = {
 }
 
 STATES = {
-    *("queued", "provisioning", "running", "recovering"),
+    *("queued", "provisioning", "running", "recovering", "storing"),
     *("succeeded", "failed", "timed-out", "stopped"),
 }
 

@@ -26,6 +26,16 @@ GIB = 1 << 30
         (Activity(Doing.UPLOADING, 0, 1), "uploading workdir: 0 of 1 bytes"),
         (Activity(Doing.UPLOADING, 512, 2048), "uploading workdir: 0.5 of 2.0 KiB"),
         (Activity(Doing.LOG_FULL), "cannot store the log: no space left in the store"),
+        (
+            Activity.after(Doing.ENDED_FULL, 3),
+            "the script has ended with exit code 3, but its results are not stored yet: no space "
+            "left in the store; make room, or run `sojourn pull` to download what is stored",
+        ),
+        (
+            Activity.after(Doing.ENDED_REFUSED, None),
+            "the script has ended, but its results are not stored yet: the store denied access; "
+            "allow it again, or run `sojourn pull` to download what is stored",
+        ),
     ],
 )
 def test_words(activity: Activity, text: str) -> None:

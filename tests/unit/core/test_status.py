@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from sojourn.core.activity import Activity, Doing
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import RankRecord, RankStatus, State, rank_status, task_status
 
@@ -22,6 +25,8 @@ BUSY = record()
 GONE = record(Outcome.PREEMPTED)
 LOST = record(Outcome.LOST)
 DONE = record(Outcome.SUCCEEDED, exit_code=0)
+FULL = replace(BUSY, activity=Activity(Doing.FILES_FULL))
+STORING = replace(BUSY, activity=Activity.after(Doing.ENDED_FULL, 0))
 BAD = record(Outcome.FAILED, exit_code=3)
 LATE = record(Outcome.TIMED_OUT, exit_code=-9)
 
@@ -37,6 +42,16 @@ STOPPED = "run `sojourn start` to resume it"
         (NEW, 0, 0, State.STOPPED, STOPPED),
         (NEW, 0, 1, State.STOPPED, STOPPED),
         (BUSY, 1, 1, State.RUNNING, ""),
+        (FULL, 1, 1, State.RUNNING, "cannot store snapshots: no space left in the store"),
+        (
+            STORING,
+            1,
+            1,
+            State.STORING,
+            "the script has ended with exit code 0, but its results are not stored yet: no space "
+            "left in the store; make room, or run `sojourn pull` to download what is stored",
+        ),
+        (STORING, 1, 0, State.RECOVERING, "the machine was lost; waiting for a new machine"),
         (BUSY, 1, 0, State.RECOVERING, "the machine was lost; waiting for a new machine"),
         (BUSY, 0, 0, State.STOPPED, STOPPED),
         (GONE, 1, 0, State.RECOVERING, "it preempted; waiting for a new machine"),
@@ -54,7 +69,8 @@ STOPPED = "run `sojourn start` to resume it"
 )
 def test_rank(known: RankRecord, wanted: int, alive: int, state: State, reason: str) -> None:
     exit_code = known.report.exit_code if known.report and known.report.outcome.final else None
-    expected = RankStatus(0, state, known.attempt, exit_code, reason, known.machine)
+    activity = known.activity if state in (State.RUNNING, State.STORING) else None
+    expected = RankStatus(0, state, known.attempt, exit_code, reason, known.machine, activity)
     assert rank_status(known, wanted=wanted, alive=ALIVE[:alive]) == expected
     status = task_status([known], wanted=wanted, alive=ALIVE[:alive])
     assert (status.state, status.reason, status.exit_code) == (state, reason, exit_code)
