@@ -6,6 +6,7 @@ import sys
 
 from bench import (
     clouds,
+    digests,
     gangs,
     kube,
     local,
@@ -25,6 +26,7 @@ _ALL = {
     "storage": storage.main,
     "wire": wire.main,
     "memory": memory.main,
+    "digests": digests.main,
     "terraform": terraform.main,
     "clouds": clouds.main,
     "recovery": recovery.main,

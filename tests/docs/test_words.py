@@ -58,6 +58,8 @@ _REFUSED = (
     r"had done its work|was taken away with notice",
     r"should be three numbers|should be NAME=VALUE",
     r"docs/aws\.md has the whole policy|opens the machines",
+    # Not released yet: on an index, this name may be a stranger's one day.
+    r"(pipx?|uv tool) install (--?\w+ )*['\"]?sojourn\b(?! @|\[\w+\] @)",
 )
 _PATTERN = re.compile("|".join(f"(?:{phrase})" for phrase in _REFUSED), re.IGNORECASE)
 

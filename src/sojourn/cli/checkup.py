@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import __version__, clouds
 from sojourn.core.finding import Finding
+from sojourn.core.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def _library(name: str) -> Finding:
     try:
         return Finding("ok", name, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return Finding("problem", name, f"not installed; run `pip install {name}`")
+        return Finding("problem", name, "not installed; install Sojourn again")
 
 
 def _cloud(name: str) -> Iterator[Finding]:
@@ -71,8 +72,8 @@ def _package(cloud: str, about: About, name: str) -> Finding:
     try:
         return Finding("ok", subject, metadata.version(name))
     except metadata.PackageNotFoundError:
-        extra = f"pip install 'sojourn[{about.extra}]'"
-        return Finding("note", subject, f"not installed, required to run tasks; run `{extra}`")
+        run = f"run `{install_command(about.extra)}`"
+        return Finding("note", subject, f"not installed, required to run tasks; {run}")
 
 
 def _provider() -> Finding:
@@ -92,6 +93,6 @@ def _provider() -> Finding:
     done = subprocess.run([program, "-c", probe], capture_output=True, text=True, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["unknown error"])[-1]
-        extra = "pip install 'sojourn[terraform]'"
-        return Finding("note", subject, f"{python} cannot run it: {why}; run `{extra}` there")
+        again = "run `sojourn terraform install` where Sojourn is installed"
+        return Finding("note", subject, f"{python} cannot run it: {why}; {again}")
     return Finding("ok", subject, f"{SOURCE}, with {python}")

@@ -73,7 +73,9 @@ class MissingDependency(SojournError):
     """An optional part is not installed."""
 
     def __init__(self, extra: str, message: str) -> None:
-        super().__init__(message, hint=f"Run `pip install 'sojourn[{extra}]'` to install it.")
+        from sojourn.core.installation import install_command  # every command imports this module
+
+        super().__init__(message, hint=f"Run `{install_command(extra)}` to install it.")
         self.extra = extra
 
 

@@ -46,7 +46,7 @@ __all__ = [
 # Goes on from the last version of Terraform Provider Iterative, 0.11.x, so that constraints such
 # as ">= 0.8" or "~> 0.11.20" in users' files still hold. Lock files have the hash of the wrapper
 # under this version: whoever changes the wrapper has to raise it.
-PROVIDER_VERSION = "0.11.100"
+PROVIDER_VERSION = "0.11.101"
 SOURCE = "iterative/iterative"
 # Of Terraform Provider Iterative: a main.tf may ask for exactly one of them. No version of it had
 # as many patches.

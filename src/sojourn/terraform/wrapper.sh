@@ -15,6 +15,7 @@ trap '' INT
 fail() {
     printf 'Sojourn: %s\n' "$1"
     printf 'Sojourn: %s\n' "$1" >&2
+    sleep 1 # if the process ends first, Terraform may show that instead of the line
     exit 1
 }
 
@@ -52,9 +53,11 @@ except Exception as error:
         sys.executable, type(error).__name__, reason
     )
     if isinstance(error, ImportError):
-        line += " Install it there, with: pip install \"sojourn[terraform]\""
+        line += " Run `sojourn terraform install` where Sojourn is installed."
     line += "\n"
     for stream in (1, 2):
         os.write(stream, line.encode("utf-8", "surrogateescape"))
+    import time
+    time.sleep(1)
     raise
 ' "$@"

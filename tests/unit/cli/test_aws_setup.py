@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sojourn.core.installation import install_command
 from tests.simcloud.aws.account import SimAWS
 from tests.unit.cli.shell import Shell
 
@@ -120,7 +121,7 @@ def test_a_run_on_aws_without_its_sdk_says_what_to_install(shell: Shell) -> None
     done = _python(shell, _WITHOUT_BOTO, "run", "--cloud", "aws", "--", "true")
     assert done.returncode != 0
     assert "AWS needs boto3, which is not installed" in done.stderr
-    assert "pip install 'sojourn[aws]'" in done.stderr
+    assert f"Run `{install_command('aws')}`" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -133,7 +134,7 @@ def test_doctor_tells_what_aws_needs_and_is_not_there(shell: Shell) -> None:
     hidden += "def version(name):\n    if name == 'boto3': raise metadata.PackageNotFoundError\n"
     hidden += "    return real(name)\nmetadata.version = version\n"
     said = _python(shell, hidden + _WITHOUT_BOTO, "doctor").stdout
-    assert "not installed, required to run tasks; run `pip install 'sojourn[aws]'`" in said
+    assert f"not installed, required to run tasks; run `{install_command('aws')}`" in said
 
 
 def test_a_list_without_the_sdk_of_aws_is_of_the_other_clouds(shell: Shell) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sojourn.core.installation import install_command
 from tests.simcloud.gcp.account import SimGCP
 from tests.unit.cli.shell import Shell
 
@@ -86,7 +87,7 @@ def test_a_run_without_its_libraries_says_what_to_install(shell: Shell) -> None:
     done = _python(shell, _WITHOUT, "run", "--cloud", "gcp", "--", "true")
     assert done.returncode != 0
     assert "Google Cloud needs google.auth, which is not installed" in done.stderr
-    assert "pip install 'sojourn[gcp]'" in done.stderr
+    assert f"Run `{install_command('gcp')}`" in done.stderr
     assert "Traceback" not in done.stderr
 
 

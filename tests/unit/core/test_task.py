@@ -36,6 +36,7 @@ def test_defaults() -> None:
             "exclude": (),
             "container": "",
             "container_opts": {},
+            "default_ignore": True,
         },
         "environment": {},
         "timeout": 86400,

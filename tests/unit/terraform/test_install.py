@@ -53,12 +53,12 @@ def _tree(folder: Path) -> dict[str, bytes]:
 
 def test_both_tools_find_it(home: Path) -> None:
     done = install()
-    assert done.version == PROVIDER_VERSION == "0.11.100"
+    assert done.version == PROVIDER_VERSION == "0.11.101"
     program = f"terraform-provider-iterative_v{PROVIDER_VERSION}"
     assert {(placed.tool, placed.path) for placed in done.wrappers} == {
         (
             tool,
-            home / ".terraform.d/plugins" / host / "iterative/iterative/0.11.100" / name / program,
+            home / ".terraform.d/plugins" / host / "iterative/iterative/0.11.101" / name / program,
         )
         for tool, host in _HOSTS.items()
         for name in platforms()
@@ -90,8 +90,8 @@ def test_lock_files_stay_valid() -> None:
     """They have a hash of the wrapper: whoever changes it has to raise `PROVIDER_VERSION`."""
     digest = hashlib.sha256(Path(module.__file__).with_name("wrapper.sh").read_bytes()).hexdigest()
     assert (PROVIDER_VERSION, digest) == (
-        "0.11.100",
-        "0f15b582f12e225964070f4df4dfce28e715a1ad91262b03ce759ce08bfd4a04",
+        "0.11.101",
+        "cba52c4e01c141c8f544f101d683d85b666478c86f287553fa8ee71202d375c7",
     )
 
 
@@ -457,14 +457,14 @@ def test_a_python_without_sojourn(wrapper: Wrapper, tmp_path: Path) -> None:
     wrapper.record.write_text(f"{python}\n")
     line = wrapper.refused()
     assert "cannot run the provider: ModuleNotFoundError: No module named 'sojourn'." in line
-    assert line.endswith('Install it there, with: pip install "sojourn[terraform]"')
+    assert line.endswith("Run `sojourn terraform install` where Sojourn is installed.")
 
 
 def test_a_python_without_the_extra(wrapper: Wrapper) -> None:
     (wrapper.packages / "grpc.py").write_text("import not_there\n")
     line = wrapper.refused()
     assert f"{sys.executable} cannot run the provider: ModuleNotFoundError: No module" in line
-    assert 'pip install "sojourn[terraform]"' in line
+    assert "Run `sojourn terraform install`" in line
 
 
 def test_a_provider_that_does_not_start(wrapper: Wrapper) -> None:

@@ -1,0 +1,137 @@
+"""The command that adds an extra to an installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import site
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sojourn.core.installation import install_command
+
+_ROOT = Path(__file__).parents[3]
+_METADATA = """Metadata-Version: 2.4
+Name: sojourn
+Version: 0.1.0
+Provides-Extra: aws
+Requires-Dist: absent>=1; extra == 'aws'
+Provides-Extra: k8s
+Requires-Dist: present>=1; extra == 'k8s'
+Provides-Extra: all
+Requires-Dist: sojourn[aws,k8s]; extra == 'all'
+"""
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment that has the extra `k8s`."""
+    packages = tmp_path / "packages"
+    for name, text in (("sojourn", _METADATA), ("present", "Name: present\nVersion: 1\n")):
+        (packages / f"{name}-1.dist-info").mkdir(parents=True)
+        (packages / f"{name}-1.dist-info/METADATA").write_text(text)
+    monkeypatch.setattr(sys, "path", [str(packages)])
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    return tmp_path
+
+
+def _from(prefix: Path, source: object) -> None:
+    (prefix / "packages/sojourn-1.dist-info/direct_url.json").write_text(json.dumps(source))
+
+
+_CLONE = {"url": "file:///home/you/my%20clone", "dir_info": {}}
+_EDITABLE = {"url": "file:///home/you/clone", "dir_info": {"editable": True}}
+
+
+def test_uv_tool_and_pipx_keep_what_is_there(prefix: Path) -> None:
+    _from(prefix, _CLONE)
+    (prefix / "pipx_metadata.json").touch()
+    command = "install --force '/home/you/my clone[aws,k8s]'"
+    assert install_command("aws") == f"pipx {command}"
+    (prefix / "uv-receipt.toml").touch()
+    assert install_command("aws") == f"uv tool {command}"
+    _from(prefix, _EDITABLE)
+    assert install_command("k8s") == "uv tool install --force --editable '/home/you/clone[k8s]'"
+
+
+def test_an_environment_of_uv_has_no_pip(prefix: Path) -> None:
+    _from(prefix, _CLONE)
+    python = prefix / "bin/python"
+    expected = f"uv pip install --python {python} '/home/you/my clone[aws]'"
+    assert install_command("aws") == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (_CLONE, ["/home/you/my clone[aws]"]),
+        (_EDITABLE, ["-e", "/home/you/clone[aws]"]),
+        (
+            {"url": "https://a.test/b", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            ["sojourn[aws] @ git+https://a.test/b@abc"],
+        ),
+        (
+            {"url": "file:///b/sojourn-1-py3-none-any.whl", "archive_info": {}},
+            ["sojourn[aws] @ file:///b/sojourn-1-py3-none-any.whl"],
+        ),
+        ({}, ["sojourn[aws]"]),
+    ],
+)
+def test_pip_gets_the_place_that_the_installation_came_from(
+    prefix: Path, source: object, words: list[str]
+) -> None:
+    if source:
+        _from(prefix, source)
+    (prefix / "packages/pip").mkdir()
+    (prefix / "packages/pip/__init__.py").touch()
+    assert shlex.split(install_command("aws")) == [
+        *(str(prefix / "bin/python"), "-m", "pip", "install", *words)
+    ]
+    (prefix / "bin").mkdir()
+    (prefix / "bin/pip").touch(mode=0o755)
+    assert shlex.split(install_command("aws")) == ["pip", "install", *words]
+
+
+def test_a_clone_that_is_not_installed_names_itself(prefix: Path) -> None:
+    shutil.rmtree(prefix / "packages/sojourn-1.dist-info")
+    assert install_command("aws").endswith(f" -e '{_ROOT}[aws]'")
+
+
+@pytest.mark.slow
+def test_what_is_printed_can_be_run(tmp_path: Path) -> None:
+    """In an environment of its own, which finds the packages of this one in place of an index."""
+    home = tmp_path / "a home"
+    subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+    python = home / "bin/python"
+    where = "import site; print(site.getsitepackages()[0])"
+    packages = _output([str(python), "-c", where])
+    Path(packages, "beside.pth").write_text(f"{site.getsitepackages()[0]}\n")
+    clone = tmp_path / "a clone"
+    shutil.copytree(_ROOT / "src", clone / "src")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(_ROOT / name, clone / name)
+    environment = {
+        **{key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+        "PATH": f"{home}/bin{os.pathsep}{os.environ['PATH']}",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_BUILD_ISOLATION": "false",  # the way in which pip reads it, this means no isolation
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--ignore-installed", "--no-deps"]
+    subprocess.run([*pip, str(clone)], env=environment, check=True)
+    ask = "from sojourn.core.installation import install_command as c; print(c('terraform'))"
+    command = _output([str(python), "-c", ask], environment)
+    assert command == f"pip install '{clone}[terraform]'"
+    subprocess.run(command, shell=True, env=environment, check=True)
+
+
+def _output(command: list[str], environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
