@@ -30,7 +30,7 @@ def _up() -> None:
     with running() as gitea:
         ends = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # now, as Gitea must not inherit it
-        sys.stdout.write(f"{gitea.url}\nexport GITEA_TOKEN={gitea.token}\n")
+        sys.stdout.write(f"export GITEA_SERVER_URL={gitea.url} GITEA_TOKEN={gitea.token}\n")
         sys.stdout.flush()
         signal.sigwait(ends)
 

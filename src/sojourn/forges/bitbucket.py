@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from sojourn.core.runner import Runner
     from sojourn.forges.http import Answer
 
-__all__ = ["HOSTS", "LACKING", "TOKENS", "Driver", "repo_here"]
+__all__ = ["HOSTS", "LACKING", "PREFIXES", "SERVERS", "TOKENS", "Driver", "repo_here"]
 
 HOSTS = ("bitbucket.org",)
 TOKENS = ("BITBUCKET_TOKEN",)
+SERVERS = ()  # there is no other Bitbucket Cloud
+PREFIXES = ("ATATT", "ATCTT")
 LACKING = {
     "single": "its runner program has no mode for one job",
     "reuse_idle": "its API does not say which runners are idle",

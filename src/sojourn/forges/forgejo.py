@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.runner import Runner
 
-__all__ = ["HOSTS", "TOKENS", "Driver", "actual", "repo_here"]
+__all__ = ["HOSTS", "SERVERS", "TOKENS", "Driver", "actual", "repo_here"]
 
 HOSTS = ("codeberg.org", "code.forgejo.org")
 TOKENS = ("FORGEJO_TOKEN",)  # variables that may have one
+SERVERS = ("FORGEJO_SERVER_URL",)  # and those that say whose it is, if it is not one of HOSTS
 VERSION = "13.2.0"  # of https://code.forgejo.org/forgejo/runner
 SOURCE = "https://code.forgejo.org/forgejo/runner/releases/download"
 _MIRROR = "SOJOURN_RUNNER_SOURCE_FORGEJO"

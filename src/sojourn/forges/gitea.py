@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.runner import Runner
 
-__all__ = ["HOSTS", "TOKENS", "Driver", "actual", "repo_here"]
+__all__ = ["HOSTS", "SERVERS", "TOKENS", "Driver", "actual", "repo_here"]
 
 HOSTS = ("gitea.com",)
 TOKENS = ("GITEA_TOKEN",)  # variables that may have one
+SERVERS = ("GITEA_SERVER_URL",)  # and those that say whose it is, if it is not one of HOSTS
 VERSION = "3.5.0"  # of https://gitea.com/gitea/runner
 SOURCE = "https://dl.gitea.com/gitea-runner"
 _MIRROR = "SOJOURN_RUNNER_SOURCE_GITEA"

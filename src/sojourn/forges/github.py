@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.runner import Runner
 
-__all__ = ["HOSTS", "TOKENS", "Driver", "repo_here"]
+__all__ = ["HOSTS", "PREFIXES", "SERVERS", "TOKENS", "Driver", "repo_here"]
 
 HOSTS = ("github.com",)
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")  # variables that may have one
+SERVERS = ("GITHUB_SERVER_URL",)  # and those that say whose it is, if it is not one of HOSTS
+PREFIXES = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")  # of all of its tokens
 _ARCHITECTURES = {"x64": "x86_64", "arm64": "aarch64"}
 _PAGE = 100
 _PAGES = 100  # 10,000 runners are all that GitHub allows

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from sojourn.core.runner import Runner
     from sojourn.forges.http import Answer
 
-__all__ = ["HOSTS", "OPTIONS", "TOKENS", "Driver", "repo_here"]
+__all__ = ["HOSTS", "OPTIONS", "PREFIXES", "SERVERS", "TOKENS", "Driver", "repo_here"]
 
 HOSTS = ("gitlab.com",)
 TOKENS = ("GITLAB_TOKEN",)  # the token of a job, CI_JOB_TOKEN, cannot register runners
+SERVERS = ("GITLAB_HOST", "GL_HOST", "CI_SERVER_URL")  # whose it is, if it is not one of HOSTS
+PREFIXES = ("glpat-", "gldt-", "glrt-", "glptt-", "glcbt-", "gloas-", "glagent-")
 OPTIONS = ("docker_volumes",)
 
 # The version is ours, so that all runners are alike. The checksum is the one that the vendor

@@ -85,7 +85,7 @@ class Http:
 
         What may pass is tried again; so a call must be one that can be repeated, or have one try.
         """
-        url = path if path.startswith(("http:", "https:")) else self.base + path
+        url = self.base + path
         if query:
             url = f"{url}?{urllib.parse.urlencode(query)}"
         for attempt in range(1, tries + 1):

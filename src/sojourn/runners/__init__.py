@@ -23,7 +23,8 @@ from sojourn.runners import launching
 from sojourn.runners.authorities import trust
 from sojourn.runners.launching import IDLE_TIMEOUT, Settings
 from sojourn.runners.sweeping import orphans
-from sojourn.runners.target import Target, find_target, find_token
+from sojourn.runners.target import Target, address_of, find_place, find_target, no_token
+from sojourn.runners.tokens import GENERAL, find_token, forge_of, known_forges, refuse_foreign
 
 if TYPE_CHECKING:
     import builtins
@@ -105,10 +106,11 @@ class Launched(Handle):
             trust(ca_file)
         except (SojournError, OSError) as error:  # must not keep a machine either
             self._ctx.warn(f"Ignoring ca_file: {error}")
+        named = runner is not None
         if runner is None:
             with suppress(NotFound):  # the task is gone, wholly or in part
                 runner = self.runner()
-        gone = runner is None or self._unregister(runner, token)
+        gone = runner is None or self._unregister(runner, token, named)
         if not gone and not force:
             why = forges.lacking(runner.driver).get("reuse_idle") if runner else ""
             unknown = f"Cannot tell whether {self.id} is running a job: {why}"
@@ -119,22 +121,22 @@ class Launched(Handle):
         if not gone:
             self._ctx.warn(f"{self.id} is running a job, which ends with it")
         self.delete(fetch=False, force=force)
-        if runner and not gone and not self._forgotten(runner, token):
+        if runner and not gone and not self._forgotten(runner, token, named):
             self._ctx.warn(f"{runner.name} stays registered until its forge notices that it ended.")
 
-    def _forgotten(self, runner: Runner, token: str) -> bool:
+    def _forgotten(self, runner: Runner, token: str, named: bool) -> bool:
         """Unregister it after its job has ended with its machine, which a forge may see late."""
         give_up = time.monotonic() + _NOTICED_WITHIN
-        while not self._unregister(runner, token):
+        while not self._unregister(runner, token, named):
             if time.monotonic() > give_up:
                 return False
             self._ctx.sleep(_LOOK_EVERY)
         return True
 
-    def _unregister(self, runner: Runner, token: str) -> bool:
+    def _unregister(self, runner: Runner, token: str, named: bool) -> bool:
         """False if it runs a job. What the forge does not let us do must not keep a machine."""
         try:
-            forge = self._forge(runner, token)
+            forge = self._forge(runner, token, named=named)
             found = self._among(forge.runners(self._ctx), runner)
             return found is None or forge.unregister(self._ctx, found.id)
         except SojournError as error:
@@ -144,15 +146,38 @@ class Launched(Handle):
             )
             return True
 
-    def _forge(self, runner: Runner, token: str) -> Forge:
-        token = token or find_token(runner.driver, os.environ)
+    def _forge(self, runner: Runner, token: str, *, named: bool = False) -> Forge:
+        """`named`: a configuration has the repository, not only the task, which may lie in a store
+        that machines can write to."""
+        address = address_of(runner.repo)
+        if token:
+            _refuse_known_elsewhere(token, address)
+        else:
+            named = named or forge_of(address) == _forge_here()
+            token = find_token(runner.driver, address, os.environ, named=named)
         if not token:
-            raise AuthError(f"no token for {runner.repo}")
-        return Target(runner.driver, runner.repo, token).settled(self._ctx).open()
+            raise no_token(runner.driver, address, os.environ)
+        refuse_foreign(runner.driver, address, token)
+        return Target(runner.driver, address, token).settled(self._ctx).open()
 
     @staticmethod
     def _among(found: Sequence[Registered], runner: Runner) -> Registered | None:
         return next((each for each in found if runner.task in each.labels), None)
+
+
+def _refuse_known_elsewhere(token: str, address: str) -> None:
+    """A token that runners of other forges were launched with is not for this one."""
+    known = known_forges(token)
+    if known and forge_of(address) not in known:
+        raise AuthError(f"the token is for {', '.join(sorted(known))}, not for {address}")
+
+
+def _forge_here() -> str:
+    """That of the repository that we are in; none: empty."""
+    try:
+        return forge_of(find_place("", "", os.environ)[1])
+    except InvalidInput:
+        return ""
 
 
 def launch(
@@ -273,11 +298,19 @@ def garbage(
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
 ) -> builtins.list[Orphan]:
-    """Runners of a repository, found as `launch` finds it, whose machines are gone."""
+    """Runners of a repository, found as `launch` finds it, whose machines are gone.
+
+    The forge of a repository that is not given but found is asked only if it is known that the
+    token is for it.
+    """
     ctx = ctx or context_for(on_event)
     try:
-        target = find_target(driver, repo, token, os.environ)
-    except (AuthError, InvalidInput):
+        target = find_target(driver, repo, token, os.environ, named=bool(repo))
+    except (AuthError, InvalidInput) as error:
+        if repo:
+            raise
+        if isinstance(error, AuthError) and any(map(os.environ.get, GENERAL)):
+            ctx.note(f"Not looking for runners without a machine. {error.message}.")
         return []  # there is no repository here, or no token for it
     try:
         forge = target.settled(ctx).open()

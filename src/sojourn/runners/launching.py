@@ -23,6 +23,7 @@ from sojourn.runners.programs import at_hand
 from sojourn.runners.script import runner_script
 from sojourn.runners.sweeping import sweep
 from sojourn.runners.target import Target, find_target
+from sojourn.runners.tokens import remember
 from sojourn.taskfiles.changes import changed
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def launch(
     cloud = clouds.load(fields.get("cloud", Task.cloud))
     with ctx.step(f"Asking {target.repo}"):
         repository = forge.check(ctx)
+        remember(target.token, target.repo)
         registered = forge.runners(ctx)
         if id is not None:
             if earlier := _earlier(ctx, cloud, id, forge, registered):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import forges
 from sojourn.core.errors import AuthError, InvalidInput
+from sojourn.runners.tokens import GENERAL, find_token, refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.forges.forge import Forge
 
-__all__ = ["Target", "address_of", "find_place", "find_target", "find_token"]
+__all__ = ["Target", "address_of", "find_place", "find_target", "no_token"]
 
-_TOKENS = ("CML_TOKEN", "REPO_TOKEN", "repo_token")
 _HERE = ("localhost", "127.0.0.1", "::1")
 _SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^/:]+):(?!//)(?P<path>.+)")
 
@@ -46,16 +46,28 @@ class Target:
         return forges.open_forge(self.driver, self.repo, self.token)
 
 
-def find_target(driver: str, repo: str, token: str, environment: Mapping[str, str]) -> Target:
-    """`environment`: this program's variables, which tell of the CI that it runs in."""
+def find_target(
+    driver: str, repo: str, token: str, environment: Mapping[str, str], *, named: bool = True
+) -> Target:
+    """`environment`: this program's variables, which tell of the CI that it runs in. `named`: as
+    for `find_token`."""
     driver, address = find_place(driver, repo, environment)
-    token = token or find_token(driver, environment)
+    token = token or find_token(driver, address, environment, named=named)
     if not token:
-        raise AuthError(
-            f"No token for {address}",
-            hint=f"Set {_TOKENS[0]} to a token that may register runners.",
-        )
+        raise no_token(driver, address, environment)
+    refuse_foreign(driver, address, token)
     return Target(driver, address, token)
+
+
+def no_token(driver: str, address: str, environment: Mapping[str, str]) -> AuthError:
+    """What to say if there is none for a forge. Those that are there are for others."""
+    names = (*GENERAL, *forges.module_of(driver).TOKENS)
+    others = [name for name in names if environment.get(name)]
+    why = f": {' and '.join(others)} may be for another forge" if others else ""
+    return AuthError(
+        f"No token for {address}{why}",
+        hint=f"Set {GENERAL[0]} or use --token, with a token of it that may register runners.",
+    )
 
 
 def find_place(driver: str, repo: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -69,12 +81,6 @@ def find_place(driver: str, repo: str, environment: Mapping[str, str]) -> tuple[
             "driver", f"cannot tell it from {address}; set it to {', '.join(forges.DRIVERS)}"
         )
     return driver, address
-
-
-def find_token(driver: str, environment: Mapping[str, str]) -> str:
-    """The first of the variables that has one; none: empty."""
-    names = (*_TOKENS, *forges.module_of(driver).TOKENS)
-    return next((environment[name] for name in names if environment.get(name)), "")
 
 
 def _repo_here(environment: Mapping[str, str]) -> tuple[str, str]:

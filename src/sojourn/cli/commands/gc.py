@@ -23,14 +23,24 @@ if TYPE_CHECKING:
 
 @click.command()
 @ids_argument
+@click.option("--repo", metavar="URL", help="Look for runners of this one (default: found here).")
+@click.option("--driver", help="Forge of --repo (default: found from it).")
 @click.option("-y", "--yes", is_flag=True, help="Delete them, after downloading their results.")
 @json_option
 @click.pass_context
-def gc(ctx: click.Context, ids: Sequence[str], yes: bool, as_json: bool) -> None:
+def gc(
+    ctx: click.Context,
+    ids: Sequence[str],
+    repo: str | None,
+    driver: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Show finished and incomplete tasks, unfinished images and runners without a machine.
 
-    Runners are those of the repository that `sojourn runner launch` would find here. With --yes,
-    deletes all of them, but tasks that another computer created only if you name their IDS.
+    Runners are those of the repository that `sojourn runner launch` would find here, if this
+    computer launched others of its forge with the same token, or of --repo. With --yes, deletes all
+    of them, but tasks that another computer created only if you name their IDS.
 
     Downloads results first. Like `sojourn run`, keeps a task that succeeded but left nothing in its
     output. Also keeps a task whose results cannot be downloaded because it has no workdir, or a
@@ -42,7 +52,7 @@ def gc(ctx: click.Context, ids: Sequence[str], yes: bool, as_json: bool) -> None
     sojourn gc --yes brave
     """
     with opened(as_json=as_json) as session:
-        found = list(_named(session, ids) if ids else _all(session))
+        found = list(_named(session, ids) if ids else _all(session, repo, driver))
         kept = [each for each in found if not _told(session, each, yes=yes)]
         _advise(session, found, yes=yes)
     ctx.exit(1 if kept else 0)
@@ -58,14 +68,14 @@ class _Found(NamedTuple):
     creator: str = ""
 
 
-def _all(session: Session) -> Iterator[_Found]:
+def _all(session: Session, repo: str | None, driver: str | None) -> Iterator[_Found]:
     from sojourn import api, runners
 
     for handle, item in api.garbage(ctx=session.ctx):
         yield _task(handle, item, "" if item.here else _creator(item))
     for image in api.images.garbage(ctx=session.ctx):
         yield _image(session, *image)
-    for runner in runners.garbage(ctx=session.ctx):
+    for runner in runners.garbage(repo=repo or "", driver=driver or "", ctx=session.ctx):
         yield _runner(session, runner)
 
 

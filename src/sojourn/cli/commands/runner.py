@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -163,9 +164,20 @@ def delete(
     sojourn runner delete tpi-brave-amber-otter
     """
     from sojourn import runners
+    from sojourn.core.errors import InvalidInput, NotFound
+    from sojourn.runners.tokens import forge_of
+
+    seen: set[str] = set()
+
+    def of_one_forge(handle: Handle) -> None:
+        with suppress(NotFound):  # deleted meanwhile, or never completed
+            what = handle.task().runner
+            seen.update([forge_of(what.repo)] if what and token else [])
+        if len(seen) > 1:
+            raise InvalidInput("token", f"cannot be for all of {', '.join(sorted(seen))}")
 
     def delete_one(session: Session, handle: Handle) -> None:
         runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "")
         session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
 
-    ctx.exit(to_each(ids, as_json, delete_one))
+    ctx.exit(to_each(ids, as_json, delete_one, of_one_forge))
