@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import Cloud
     from sojourn.core.status import Status
     from sojourn.engine.gc import Garbage
+    from sojourn.engine.ledger import Ending
 
 __all__ = [
     "each_cloud",
+    "ending",
     "garbage",
     "gc",
     "get",
@@ -89,6 +91,16 @@ def saved_log(id: str) -> tuple[str, Path] | None:
         return None
     meant = _only(id, found)
     return str(meant), engine.ledger.log_path(meant)
+
+
+def ending(id: str) -> tuple[str, Ending] | None:
+    """The id of a task that was deleted, and how it ended; None if this computer does not know.
+
+    `id` may be shortened as for `saved_log`.
+    """
+    saved = saved_log(id)
+    known = engine.ledger.ending(saved[0]) if saved else None
+    return (saved[0], known) if saved and known else None
 
 
 def latest(

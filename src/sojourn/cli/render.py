@@ -1,7 +1,8 @@
 """Events become words: on a terminal with progress, in plain lines when piped, or as JSON lines.
 
 Results and logs go to standard output; what Sojourn tells of its own work goes to standard error.
-With --json everything goes to standard output, a JSON object a line.
+With --json, standard output has a JSON object a line; only notes, which are for people, go to
+standard error.
 
 What Sojourn says is escaped where it is written, see `escape`: nothing in it does anything to a
 terminal but our own colours.
@@ -51,6 +52,7 @@ __all__ = [
     "show_error",
     "show_misuse",
     "show_unwritable",
+    "state_text",
 ]
 
 _CANCELLED = ("Cancelled", "KeyboardInterrupt")  # how the error of a step begins after Ctrl-C
@@ -75,11 +77,20 @@ class Renderer(Protocol):
 
 
 def make_renderer(
-    *, as_json: bool, ranks: bool = False, timestamps: bool = False, quiet: bool = False
+    *,
+    as_json: bool,
+    ranks: bool = False,
+    timestamps: bool = False,
+    quiet: bool = False,
+    document: bool = False,
 ) -> Renderer:
-    """The renderer for this output. `ranks`: tell whose line it is; `quiet`: logs only."""
+    """The renderer for this output.
+
+    `ranks`: tell whose line it is; `quiet`: logs only; `document`: with --json, standard output
+    has the result and nothing else.
+    """
     if as_json:
-        return JsonRenderer()
+        return JsonRenderer(document=document)
     if sys.stderr.isatty() and not quiet:
         return TerminalRenderer(ranks=ranks, timestamps=timestamps)
     return PlainRenderer(ranks=ranks, timestamps=timestamps, quiet=quiet)
@@ -88,8 +99,16 @@ def make_renderer(
 class JsonRenderer:
     """JSON lines, for programs."""
 
+    def __init__(self, *, document: bool = False) -> None:
+        self._document = document
+
     def __call__(self, event: Event) -> None:
-        self.result(event.to_dict(), "")
+        if isinstance(event, Note):
+            _say(event.message)
+        elif not self._document:
+            self.result(event.to_dict(), "")
+        elif isinstance(event, Warned):
+            _say(f"Warning: {event.message}")
 
     def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
         import json  # loaded only when it is asked for
@@ -267,10 +286,14 @@ def _mark(event: StepEnded) -> _Coloured:
 
 def state_line(event: StatusChanged) -> str:
     """A state, its exit code and its reason in one line."""
-    told = not event.exit_code or f"exit code {event.exit_code}" in event.reason
-    code = "" if told else f", exit code {event.exit_code}"
-    reason = f": {event.reason}" if event.reason else ""
-    return f"Task {event.state}{code}{reason}"
+    return f"Task {state_text(event.state, event.exit_code, event.reason)}"
+
+
+def state_text(state: str, exit_code: int | None, reason: str) -> str:
+    """The same, to follow the name of the task; an exit code is told once, and 0 not at all."""
+    told = not exit_code or f"exit code {exit_code}" in reason
+    code = "" if told else f", exit code {exit_code}"
+    return f"{state}{code}{f': {reason}' if reason else ''}"
 
 
 def _shown(part: str | _Coloured) -> str:

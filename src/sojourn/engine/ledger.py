@@ -3,7 +3,7 @@
     STATE/sojourn/tasks/ID/origin.json    where the task was created and where its results belong
     STATE/sojourn/tasks/ID/pulled.json    the files that came home, to tell them from others
     STATE/sojourn/logs/ID.log             the log of a task that was deleted,
-    STATE/sojourn/logs/ID.json            and its entry
+    STATE/sojourn/logs/ID.json            and its entry, with how it ended
 
 STATE is $XDG_STATE_HOME or ~/.local/state. Machines cannot write here, so what it says can be
 believed, unlike a description in a store. A computer without an entry asks where results go.
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from sojourn.core.events import LogLine
 
 __all__ = [
+    "Ending",
     "Origin",
+    "ending",
     "find",
     "forget",
     "latest",
@@ -45,6 +47,7 @@ __all__ = [
 
 _TASKS_AT_MOST = 1000  # older entries are dropped
 _LOGS_AT_MOST = 50
+_ENDING = "ending"  # its key in the entry of a task that was deleted
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,20 @@ class Origin:
     created: str
     machine: str = ""
     mark: str = ""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a task was when it was deleted, and where its results went.
+
+    `results`: the folder that they were downloaded to; empty if there are none.
+    """
+
+    state: str
+    exit_code: int | None
+    reason: str
+    deleted: str
+    results: str = ""
 
 
 def this_user() -> str:
@@ -133,8 +150,13 @@ def log_path(id: TaskId | str) -> Path:
     return state_home() / "sojourn" / "logs" / f"{id}.log"
 
 
-def save_log(id: TaskId | str, lines: Iterable[LogLine], *, whose: bool) -> Path:
-    """Keep what a task printed; of many tasks only the newest. `whose`: begin with the rank."""
+def save_log(
+    id: TaskId | str, lines: Iterable[LogLine], *, whose: bool, ending: Ending | None = None
+) -> Path:
+    """Keep what a task printed and how it ended; of many tasks only the newest.
+
+    `whose`: lines begin with the rank.
+    """
     path = log_path(id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished: int | None = None  # the rank whose line has no end yet
@@ -150,13 +172,24 @@ def save_log(id: TaskId | str, lines: Iterable[LogLine], *, whose: bool) -> Path
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-    with suppress(OSError):  # a task of another computer has no entry
-        shutil.copyfile(_origin_path(id), path.with_suffix(".json"))
+    origin = find(id)  # a task of another computer has no entry
+    entry = (asdict(origin) if origin else {}) | {_ENDING: asdict(ending) if ending else None}
+    with suppress(OSError):
+        path.with_suffix(".json").write_text(json.dumps(entry))
     logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)
     for log in logs[:-_LOGS_AT_MOST]:
         log.unlink(missing_ok=True)
         log.with_suffix(".json").unlink(missing_ok=True)
     return path
+
+
+def ending(id: TaskId | str) -> Ending | None:
+    """How a task ended whose log was saved; None if that is not known."""
+    try:
+        data = json.loads(log_path(id).with_suffix(".json").read_text())[_ENDING]
+        return Ending(**{name: data[name] for name in Ending.__dataclass_fields__ if name in data})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None  # absent, damaged, or from before this was kept
 
 
 def logged() -> list[TaskId]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sojourn.core.clock import utc_now
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError
 from sojourn.core.parallel import together
@@ -13,6 +15,7 @@ from sojourn.core.status import State
 from sojourn.engine import ledger
 from sojourn.engine.home import find_home
 from sojourn.engine.lifecycle import Deleted, exists, stages, stop_for_good, unless_deleted
+from sojourn.engine.observe import status
 from sojourn.engine.results import bring, lost_some, missed
 
 if TYPE_CHECKING:
@@ -145,7 +148,7 @@ def delete(
                 _fetch(ctx, cloud, id, home, force)
                 _refuse_started(ctx, cloud, id)
             if not force:
-                _save_log(ctx, data, id)
+                _save_log(ctx, cloud, id, home)
             _remove_all(ctx, cloud, id)
     except Deleted:
         pass  # as it was to be
@@ -162,9 +165,9 @@ def _remove_all(ctx: Context, cloud: Cloud, id: TaskId) -> None:
 
 def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:
     """Bring home what a task that has ended left, and save its log; its store may be cleared."""
-    data = cloud.data(id)
-    _fetch(ctx, cloud, id, find_home(ctx, data, id, task=task), force=False, named=False)
-    _save_log(ctx, data, id)
+    home = find_home(ctx, cloud.data(id), id, task=task)
+    _fetch(ctx, cloud, id, home, force=False, named=False)
+    _save_log(ctx, cloud, id, home)
 
 
 def discard(ctx: Context, cloud: Cloud, id: TaskId) -> None:
@@ -262,14 +265,29 @@ def _log_of(ctx: Context, data: Data) -> Iterator[LogLine]:
     data.load(ctx)  # else it is not all: the task is being deleted meanwhile
 
 
-def _save_log(ctx: Context, data: Data, id: TaskId) -> None:
+def _save_log(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None) -> None:
     """Whatever it printed may be wanted when all else is gone; but not at the price of staying."""
+    data = cloud.data(id)
     try:
         ranks = data.load(ctx).parallelism
-        ledger.save_log(id, _log_of(ctx, data), whose=ranks > 1)
+        ending = _ending(ctx, cloud, id, home)
+        ledger.save_log(id, _log_of(ctx, data), whose=ranks > 1, ending=ending)
     except NotFound:
         return  # it was never completely created, or another command deletes it and saves its log
     except (SojournError, OSError) as error:
         if isinstance(error, Cancelled):
             raise
         ctx.warn(f"Could not save the log of {id}: {error}")
+
+
+def _ending(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None) -> ledger.Ending | None:
+    """How it is now that it goes; None if that cannot be told: the log is worth more."""
+    try:
+        now = status(ctx, cloud, id)
+        there = bool(home and home.output and cloud.data(id).holds(ctx, home.output))
+    except Cancelled:
+        raise
+    except (SojournError, OSError):
+        return None
+    results = os.path.normpath(home.folder / home.output) if home and there else ""
+    return ledger.Ending(str(now.state), now.exit_code, now.reason, utc_now(), results)

@@ -141,11 +141,17 @@ class Shell:
         return result.stdout
 
     def rows(self, *args: str) -> list[dict[str, Any]]:
-        """The rows of a command with --json."""
+        """The rows of a command with --json that has nothing to tell besides."""
+        rows, told = self.rows_and_notes(*args)
+        assert told == ""
+        return rows
+
+    def rows_and_notes(self, *args: str) -> tuple[list[dict[str, Any]], str]:
+        """The same, and what it has to tell."""
         command, *others = args
         result = self(command, "--json", *others)
-        assert result.stderr == ""
-        return [json.loads(line) for line in result.stdout.splitlines()]
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        return rows, result.stderr
 
     def background(self, *args: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.support.waiting import until
@@ -65,8 +63,7 @@ def test_nothing_there(shell: Shell) -> None:
     for verb in ("stop", "delete"):
         result = shell(verb, "--all")
         assert (result.returncode, result.stdout, result.stderr) == (0, "", "No tasks found\n")
-        rows = [json.loads(line) for line in shell.ok(verb, "--all", "--json").splitlines()]
-        assert rows == [{"type": "note", "message": "No tasks found"}]
+        assert shell.rows_and_notes(verb, "--all") == ([], "No tasks found\n")
 
 
 def test_delete_never_guesses(shell: Shell) -> None:

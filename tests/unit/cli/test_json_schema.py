@@ -46,6 +46,15 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "parts": _LIST,
         "excluded": _LIST,
     },
+    "deleted-task": {  # status of a task that was deleted
+        "id": _TEXT,
+        "state": _TEXT,
+        "exit_code": _INT_OR_NULL,
+        "reason": _TEXT,
+        "deleted": _TEXT,
+        "results": _TEXT,  # empty: none were downloaded
+        "log": _TEXT,
+    },
     "task": {  # list, status, read; machines and events: not in list
         "id": _TEXT,
         "cloud": _TEXT,
@@ -135,11 +144,11 @@ _STEPS = {"step-started", "step-ended"}
 
 def test_run(shell: Shell) -> None:
     shell.file("data", "x" * 100)
-    rows = shell.rows("run", "--machine", "l", "--workdir", ".", "--", "sh", "-c", "printf a; ls")
-    assert _types(rows) == {
-        *_STEPS,
-        *("created", "log-line", "note", "progress", "status-changed"),
-    }
+    rows, told = shell.rows_and_notes(
+        *("run", "--machine", "l", "--workdir", ".", "--", "sh", "-c", "printf a; ls")
+    )
+    assert _types(rows) == {*_STEPS, "created", "log-line", "progress", "status-changed"}
+    assert told.startswith("Ignoring machine")
     states = [row["state"] for row in rows if row["type"] == "status-changed"]
     assert states[-1] == "succeeded"
     steps = [row["step"] for row in rows if row["type"] == "step-started"]
@@ -210,12 +219,12 @@ def test_warnings(shell: Shell) -> None:
 def test_gc(shell: Shell) -> None:
     task = shell.detached("true")
     until(lambda: shell.state(task) == "succeeded")
-    rows = shell.rows("gc")
-    assert _types(rows) == {"garbage", "note"}
+    rows, told = shell.rows_and_notes("gc")
+    assert (_types(rows), "sojourn gc --yes" in told) == ({"garbage"}, True)
     rows = shell.rows("gc", "--yes")
     assert _types(rows) == {*_STEPS, "garbage"}
     assert [row["removed"] for row in rows if row["type"] == "garbage"] == [True]
-    assert _types(shell.rows("gc")) == {"note"}
+    assert shell.rows_and_notes("gc")[0] == []
 
 
 def test_gc_of_what_has_no_home(shell: Shell) -> None:
@@ -238,8 +247,8 @@ def test_terraform(shell: Shell) -> None:
     for command, kind in (("install", "installed"), ("uninstall", "uninstalled")):
         printed = shell.ok("terraform", command, "--json")
         assert _types([json.loads(line) for line in printed.splitlines()]) == {kind}
-    (row, note) = map(json.loads, shell.ok("terraform", "uninstall", "--json").splitlines())
-    assert _types([row, note]) == {"uninstalled", "note"}
+    row = json.loads(shell.ok("terraform", "uninstall", "--json"))
+    assert _types([row]) == {"uninstalled"}
     assert row == {"type": "uninstalled", "files": [], "folders": []}
 
 

@@ -93,8 +93,8 @@ def test_the_last_task_of_this_folder(shell: Shell) -> None:
     status = shell("status")
     assert status.stdout.startswith(f"{task}  running\n")
     assert status.stderr == told
-    note, row = shell.rows("status")
-    assert (note["type"], row["id"]) == ("note", task)
+    [row], said = shell.rows_and_notes("status")
+    assert (row["id"], said) == (task, told)
     assert shell("pull").stderr.startswith(told)
     assert shell("stop").stderr.startswith(told)
     assert shell.state(task) == "stopped"
@@ -148,8 +148,8 @@ def test_the_log_of_a_task_that_was_deleted(shell: Shell) -> None:
     assert shell.ok("logs", "cc", "--tail", "1") == "[0] three\n"
     follow = shell("logs", "cc", "--follow")
     assert (follow.returncode, follow.stdout) == (1, path.read_text())
-    told, *lines = shell.rows("logs", "cc")
-    assert (told["type"], told["message"]) == ("note", note.strip())
+    lines, told = shell.rows_and_notes("logs", "cc")
+    assert told == note
     assert {row["type"] for row in lines} == {"log-line"}
     assert [row["text"] for row in lines] == path.read_text().splitlines()
     assert {(row["id"], row["attempt"], row["time"]) for row in lines} == {(task, 0, "")}
@@ -285,3 +285,38 @@ def test_terminated_while_looking(shell: Shell) -> None:
     assert logs.returncode == 130
     assert "Stopped following; the task keeps running" in err
     assert shell.state(task) == "running"
+
+
+def test_a_task_that_was_deleted_is_still_known(shell: Shell) -> None:
+    script = "mkdir out; echo 1 > out/a; exit 3"
+    ran = shell(
+        "run", "--workdir", ".", "--output", "out", "--name", "gone", "--", "sh", "-c", script
+    )
+    assert ran.returncode == 3
+    task = next(path.stem for path in (shell.home / "state/sojourn/logs").glob("*.log"))
+    for id in (("gone",), (task,), ()):  # noqa: A001
+        [row], told = shell.rows_and_notes("status", *id)
+        _check_deleted(row, task, shell)
+        assert told == ""
+        first, second = shell.ok("status", *id).splitlines()
+        assert first == f"{task}  failed: the script ended with exit code 3"
+        assert re.fullmatch(rf"  deleted \d+s ago, results in {shell.cwd}/out", second)
+        for verb in ("attach", "pull"):
+            result = shell(verb, *id)
+            assert (result.returncode, result.stdout) == (1, "")
+            assert f"Error: Task {task} was deleted" in result.stderr
+            assert f"with exit code 3. Its results are in {shell.cwd}/out." in result.stderr
+            assert f"sojourn logs {task}" in result.stderr
+
+
+def _check_deleted(row: dict[str, object], task: str, shell: Shell) -> None:
+    assert (row["type"], row["id"], row["state"]) == ("deleted-task", task, "failed")
+    assert (row["exit_code"], row["results"]) == (3, f"{shell.cwd}/out")
+    assert Path(str(row["log"])).is_file()
+
+
+def test_the_status_of_a_task_is_one_document(shell: Shell) -> None:
+    task = shell.detached("true")
+    shell.environment["KUBECONFIG"] = str(shell.file("broken", "{"))  # a cloud that says so
+    [row], _ = shell.rows_and_notes("status", task)
+    assert row["id"] == task

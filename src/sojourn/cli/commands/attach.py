@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sojourn.cli.attached import see_through
-from sojourn.cli.chosen import chosen
+from sojourn.cli.chosen import chosen, last_one
 from sojourn.cli.session import id_argument, json_option, opened
 
 
@@ -36,7 +36,7 @@ def attach(
     from sojourn import api
 
     with opened(as_json=as_json) as session:
-        found = chosen(session, id)
+        found = chosen(session, last_one(id))
         ranks = found.task().parallelism > 1
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
         handle = api.get(found.id, cloud=found.cloud, ctx=session.ctx)

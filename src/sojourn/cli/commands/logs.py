@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sojourn.cli.chosen import chosen
+from sojourn.cli.chosen import chosen, last_one
 from sojourn.cli.session import id_argument, json_option, opened
 from sojourn.core.errors import InvalidInput, NotFound
 
@@ -87,7 +87,7 @@ def show_logs(id: str | None, look: Look, as_json: bool = False) -> int:
     from sojourn.cli.following import exit_code, looked_at
     from sojourn.cli.savedlog import show_saved
 
-    id = id or api.latest_deleted()  # noqa: A001 -- what `run` deleted just now is meant, too
+    id = last_one(id)  # noqa: A001 -- what `run` deleted just now is meant, too
     with opened(as_json=as_json) as session:
         try:
             found = chosen(session, id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sojourn.cli.chosen import chosen
+from sojourn.cli.chosen import chosen, last_one
 from sojourn.cli.session import (
     check_into,
     id_argument,
@@ -33,5 +33,5 @@ def pull(id: str | None, into: str | None, output: str | None, as_json: bool) ->
     """
     with opened(as_json=as_json) as session:
         check_into(into)
-        written = chosen(session, id).pull(into, output=output)
+        written = chosen(session, last_one(id)).pull(into, output=output)
         session.renderer.result({"type": "pulled", "files": written}, written)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.chosen import chosen
+from sojourn.cli.chosen import chosen, last_one
+from sojourn.cli.gone import gone_row
 from sojourn.cli.session import id_argument, json_option, opened
+from sojourn.core.errors import NotFound
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
@@ -35,8 +37,16 @@ def show_status(id: str | None, as_json: bool) -> None:
     """Print one task's state."""
     from sojourn.cli.rows import status_lines, status_row, table
 
-    with opened(as_json=as_json) as session:
-        handle = chosen(session, id)
+    id = last_one(id)  # noqa: A001
+    with opened(as_json=as_json, document=True) as session:
+        try:
+            handle = chosen(session, id)
+        except NotFound:
+            gone = gone_row(id)
+            if gone is None:
+                raise
+            session.renderer.result(*gone)
+            return
         now = handle.status()
         machines = handle.machines()
         events = handle.events()

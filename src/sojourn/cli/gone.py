@@ -1,0 +1,68 @@
+"""A task that was deleted: what this computer still knows of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sojourn.cli.render import state_text
+from sojourn.cli.times import age
+from sojourn.core.errors import NotFound
+
+if TYPE_CHECKING:
+    from sojourn.engine.ledger import Ending
+
+__all__ = ["at_home", "gone_error", "gone_row"]
+
+
+def gone_error(id: str | None) -> NotFound | None:
+    """The error that says how a task ended; None if this computer does not know."""
+    known = _known(id)
+    if known is None:
+        return None
+    found, ending = known
+    where = f" Its results are in {at_home(ending.results)}." if ending.results else ""
+    return NotFound(
+        f"Task {found} was deleted {_when(ending)}: {_how(ending)}.{where}",
+        hint=f"Run `sojourn logs {found}` for its log.",
+    )
+
+
+def gone_row(id: str | None) -> tuple[dict[str, Any], list[str]] | None:
+    """The row of such a task for --json, and its lines for people."""
+    known = _known(id)
+    return (_row(*known), _lines(*known)) if known else None
+
+
+def _lines(id: str, ending: Ending) -> list[str]:
+    results = f"results in {at_home(ending.results)}" if ending.results else "no results here"
+    return [f"{id}  {_how(ending)}", f"  deleted {_when(ending)}, {results}"]
+
+
+def at_home(path: str | Path) -> str:
+    """A path as shells show it: `~` for the user's home."""
+    home, text = str(Path.home()), str(path)
+    return "~" + text[len(home) :] if f"{text}/".startswith(f"{home}/") else text
+
+
+def _row(id: str, ending: Ending) -> dict[str, Any]:
+    from sojourn import api
+
+    saved = api.saved_log(id)
+    return (
+        {"type": "deleted-task", "id": id} | vars(ending) | {"log": str(saved[1] if saved else "")}
+    )
+
+
+def _known(id: str | None) -> tuple[str, Ending] | None:
+    from sojourn.api.finding import ending
+
+    return ending(id) if id else None
+
+
+def _when(ending: Ending) -> str:
+    return f"{age(ending.deleted)} ago" if age(ending.deleted) else "before"
+
+
+def _how(ending: Ending) -> str:
+    return state_text(ending.state, ending.exit_code, ending.reason)
