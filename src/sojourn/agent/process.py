@@ -32,13 +32,15 @@ __all__ = [
     "below",
     "cannot_start",
     "kill_below",
+    "kill_with_group",
     "run_here",
 ]
 
 _PR_SET_CHILD_SUBREAPER = 36
-_KILL_ROUNDS = 100
+_CHASES = 200  # between two looks at all processes
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126  # a shell's exit codes
 _KILLED_WITHIN = 10.0  # seconds; a process that hangs in the kernel may take longer
+_CHASED_WITHIN = 30.0  # seconds; one that forks and ends all the time is hard to catch
 
 
 def adopt_orphans() -> None:
@@ -88,18 +90,51 @@ def _used_by(pid: int) -> float:
 
 def kill_below(spare: frozenset[int] = frozenset()) -> None:
     """Kill all processes below this one, also those that are started meanwhile, and bury them."""
-    for _ in range(_KILL_ROUNDS):
-        victims = below(os.getpid(), spare)
-        if not victims:
-            break
+    give_up = time.monotonic() + _CHASED_WITHIN
+    while (victims := below(os.getpid(), spare)) and time.monotonic() < give_up:
         for pid in victims:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            kill_with_group(pid)
+        _chase(spare)
         time.sleep(0.01)
     for pid, state, parent in _processes():
         if state == "Z" and parent == os.getpid() and pid not in spare:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+
+
+def kill_with_group(pid: int) -> None:
+    """Kill a process and its group. The kernel does that at one moment: none of a group escapes by
+    forking and ending all the time, as it does if processes are killed one after the other."""
+    with suppress(ProcessLookupError, PermissionError):
+        group = os.getpgid(pid)
+        if group not in (0, 1, os.getpgrp()):
+            os.killpg(group, signal.SIGKILL)
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _chase(spare: frozenset[int]) -> None:
+    """Kill adopted processes that come up, many times a second: what forks, ends and leaves its
+    group all the time is another one before all processes are looked at."""
+    for _ in range(_CHASES):
+        adopted = [pid for pid in _adopted() if pid not in spare]
+        if not adopted:
+            return
+        for pid in adopted:
+            kill_with_group(pid)
+        for pid in adopted:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+
+def _adopted() -> list[int]:
+    """The children of this process, from a list that is short; none if the kernel has it not."""
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", "rb", buffering=0) as children:
+                found += map(int, children.read().split())
+    return found
 
 
 class CannotStart(Exception):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 _SPARING = """
 import os, subprocess, sys
@@ -39,3 +43,48 @@ def test_what_a_spared_process_starts_meanwhile_is_spared_too() -> None:
         [sys.executable, "-c", _SPARING], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# Forks and ends all the time: in a session of its own each time, or always in the same one.
+_HOPPER = """
+#include <fcntl.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    for (int chain = 0; chain < 4 && fork(); chain++);
+    while (access(words[1], F_OK)) {
+        if (fork()) _exit(0);
+        if (words[2][0] == 's') setsid();
+    }
+}
+"""
+
+_CHASING = """
+import os, subprocess, sys
+from sojourn.agent.process import adopt_orphans, below, kill_below
+
+adopt_orphans()
+subprocess.run(sys.argv[1:], start_new_session=True)
+kill_below()
+print(len(below(os.getpid())))
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler, cc"
+)
+@pytest.mark.parametrize("where", ["same", "own"])
+def test_what_forks_and_ends_all_the_time_does_not_escape(tmp_path: Path, where: str) -> None:
+    source, hopper, stop = tmp_path / "hopper.c", tmp_path / "hopper", tmp_path / "stop"
+    source.write_text(_HOPPER)
+    subprocess.run(["cc", "-O", "-w", "-o", hopper, source], check=True)
+    setsid = "s" if where == "own" else "-"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _CHASING, hopper, stop, setsid],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    finally:
+        stop.touch()  # should some have escaped after all
+    assert done.stdout == "0\n"

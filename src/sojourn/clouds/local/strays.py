@@ -6,11 +6,12 @@ Only Linux tells what is needed to know them; elsewhere none are found.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from sojourn.agent.process import kill_with_group
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,7 +33,7 @@ __all__ = [
 
 MARK = "SOJOURN_MACHINE"  # in the environment of all that a machine starts
 _PROC = "/proc"
-_ROUNDS = 100
+_WITHIN = 10.0  # seconds
 _SESSION, _BEGAN = 3, 19  # where they are in what `_stat` gives
 # Who adopts orphans, beside process 1: systemd has one for each user, WSL one for each session.
 _ADOPTERS = frozenset({b"systemd", b"init"})
@@ -169,13 +170,12 @@ def kill_strays(
     task: TaskFolders, adopter: int = 0, machine: str = "", sessions: Collection[int] = ()
 ) -> None:
     """Kill them all, also those that are started meanwhile."""
-    for _ in range(_ROUNDS):
-        victims = strays(task, adopter, machine, sessions)
-        if not victims:
-            return
+    give_up = time.monotonic() + _WITHIN
+    while victims := strays(task, adopter, machine, sessions):
         for pid in victims:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            kill_with_group(pid)
+        if time.monotonic() > give_up:
+            return
         time.sleep(0.01)
 
 
