@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.simcloud.aws.account import SimAWS
+from tests.simcloud.az.account import SimAzure
+from tests.simcloud.gcp.account import SimGCP
+from tests.simforge.github import SimGitHub
+from tests.simforge.server import SimForge, served
 from tests.terraform import pages
 from tests.terraform.diagnosed import Told, validated
 from tests.terraform.project import HEAD, Project
@@ -53,8 +59,7 @@ def _errors(found: list[Told]) -> list[str]:
 
 def test_every_page_is_valid_without_an_sdk(project: Project, tmp_path: Path) -> None:
     texts = {name: pages.page(name) for name in pages.NAMES}
-    with_gpus = [name for name in pages.NAMES if "instance_gpu" in texts[name]]
-    texts |= {f"{n}_gpu": pages.uncommented(n) for n in with_gpus if not n.endswith("aws")}
+    texts |= {f"{n}_gpu": pages.uncommented(n) for n in pages.NAMES if "instance_gpu" in texts[n]}
     texts |= {
         f"task_{cloud}": pages.page("task").replace('"aws"', f'"{cloud}"')
         for cloud in ("gcp", "az", "k8s")
@@ -90,3 +95,47 @@ def test_a_plan_without_an_sdk_says_what_to_install(project: Project, tmp_path: 
     project.init()
     _without_sdks(project, tmp_path / "site")
     assert "AWS needs boto3, which is not installed" in project.plan(code=1).said
+
+
+def _stand_ins(said: str) -> int:
+    """How often the plan warns of another machine; Terraform shows some of equal warnings."""
+    return len(re.findall(r"Using \S+ for m\+v100: \w+ (is retiring|has retired) V100s", said))
+
+
+def _on(project: Project, cloud: str, account: dict[str, str], forge: SimForge) -> None:
+    """The pages of one cloud; only the repository is another one."""
+    project.environment |= {**account, "CML_TOKEN": forge.token}
+    short = "az" if cloud == "azure" else cloud
+    texts = {name: pages.page(name).replace('"aws"', f'"{short}"') for name in ("task", "front")}
+    for name in pages.NAMES:
+        if name.endswith(cloud):
+            texts |= {name: pages.page(name), f"{name}_gpu": pages.uncommented(name)}
+    if cloud == "aws":
+        texts["machine_native"] = pages.page("machine_native")
+    own = {n: t.replace("https://github.com/iterative/cml", forge.repo) for n, t in texts.items()}
+    _modules(project, own)
+    project.init()
+
+
+def _planned(project: Project, count: int, warnings: int) -> None:
+    said = project.plan(code=2).said
+    assert f"{count} to add, 0 to change, 0 to destroy" in said
+    assert _stand_ins(said) >= warnings
+
+
+def test_every_page_of_aws_plans(project: Project) -> None:
+    with SimAWS() as account, served(SimGitHub()) as forge:
+        _on(project, "aws", account.environment(), forge)
+        _planned(project, 7, 1)
+
+
+def test_every_page_of_azure_plans(project: Project) -> None:
+    with SimAzure() as account, served(SimGitHub()) as forge:
+        _on(project, "azure", account.environment(), forge)
+        _planned(project, 6, 1)
+
+
+def test_the_pages_on_tasks_plan_on_google_cloud(project: Project) -> None:
+    with SimGCP() as account, served(SimGitHub()) as forge:
+        _on(project, "gcp", account.environment(), forge)
+        _planned(project, 2, 0)

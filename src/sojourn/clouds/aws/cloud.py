@@ -69,6 +69,8 @@ class AwsCloud:
         self._check_profile(given)
         self._locations.check(task)
         notes = self._offers.check(task)
+        if replaced := self._offers.replaced(task):
+            ctx.warn(replaced)
         return (note, *notes) if note else notes
 
     def _check_profile(self, given: str) -> None:

@@ -6,7 +6,7 @@ import re
 
 from sojourn.clouds.vm.sizes import Sizes
 
-__all__ = ["has_gpus", "instance_type"]
+__all__ = ["has_gpus", "instance_type", "stand_ins"]
 
 _TYPES = {
     "s": "t2.micro",
@@ -31,6 +31,13 @@ _TYPES = {
     "m+h100": "p5.4xlarge",
     "xl+h100": "p5.48xlarge",
 }
+# For common names of machines that AWS withdraws: as many GPUs with as much memory, and no fewer
+# cores, the best first; not every region has all of them.
+_STAND_INS = {
+    "m+v100": ("g5.4xlarge", "g6.4xlarge", "g4dn.4xlarge"),
+    "l+v100": ("g5.24xlarge", "g6.24xlarge", "g4dn.metal"),
+    "xl+v100": ("g5.48xlarge", "g6.48xlarge"),
+}
 _SIZES = Sizes(
     "AWS",
     "an EC2 type",
@@ -47,6 +54,11 @@ _WITH_GPUS = re.compile(r"(g\d(?!ad)|gr\d|p\d)")
 def has_gpus(type: str) -> bool:
     """Whether an EC2 type has GPUs of NVIDIA."""
     return bool(_WITH_GPUS.match(type))
+
+
+def stand_ins(name: str) -> tuple[str, ...]:
+    """The types to use where that of a common name cannot be had; none for a type of AWS's own."""
+    return _STAND_INS.get(name, ())
 
 
 def instance_type(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.machine_types import has_gpus, instance_type
+from sojourn.clouds.aws.machine_types import has_gpus, instance_type, stand_ins
 from sojourn.clouds.aws.networks import Networks, Subnets
 from sojourn.clouds.aws.regions import region
 from sojourn.clouds.aws.security_groups import find_group, given_group
@@ -123,7 +123,7 @@ def check_offer(task: Task) -> None:
     with naming_vm_image(task):
         image = _machine_image(task)
         parse_image(image)
-        _check_driver(instance_type(task.machine), image)
+        _types(task.machine, image)
 
 
 class Offers:
@@ -147,8 +147,8 @@ class Offers:
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
-        where, kind = region(task.region), instance_type(task.machine)
-        key = (where, kind, _machine_image(task), network_of(task), given_group(task))
+        where = region(task.region)
+        key = (where, task.machine, _machine_image(task), network_of(task), given_group(task))
         if key not in self._known:
             with naming_vm_image(task):
                 self._known[key] = self._find(*key)
@@ -167,10 +167,32 @@ class Offers:
             self._users[where, wanted.name] = user or _USER
         return self._users[where, wanted.name]
 
-    def _find(self, region: str, type: str, image: str, network: Network, given: str) -> Offer:
-        wanted = parse_image(image)
-        _check_driver(type, image)
+    def replaced(self, task: Task) -> str:
+        """What to tell if the task gets another type than its machine's; empty: it does not."""
+        asked, found = instance_type(task.machine), self.find(task).type
+        if asked == found:
+            return ""
+        chips = _WITHDRAWN[asked.partition(".")[0]]
+        return (
+            f"Using {found} for {task.machine}: AWS is retiring {chips}. "
+            f"Set machine to {found} or another type to choose yourself."
+        )
+
+    def _find(self, region: str, machine: str, image: str, network: Network, given: str) -> Offer:
+        """The first type of those that will do."""
         self._check_region(region)
+        first: InvalidInput | None = None
+        for kind in _types(machine, image):
+            try:
+                return self._find_type(region, kind, image, network, given)
+            except InvalidInput as error:
+                if error.path != "machine":
+                    raise
+                first = first or error
+        raise first or _no_such_type(instance_type(machine), region)
+
+    def _find_type(self, region: str, type: str, image: str, network: Network, given: str) -> Offer:
+        wanted = parse_image(image)
         group = find_group(self._account, region, given) if given else None
         if group and not network.parts:
             network = replace(network, parts=(group.vpc,))
@@ -300,15 +322,19 @@ def _not_found(region: str, wanted: ImageName) -> InvalidInput:
     )
 
 
-def _check_driver(type: str, image: str) -> None:
-    """The open driver of that image is for newer chips."""
-    chip = _WITHDRAWN.get(type.partition(".")[0])
-    if chip and image == "nvidia":
+def _types(machine: str, image: str) -> tuple[str, ...]:
+    """What a machine may be, the best first. The open driver of one image is for newer chips."""
+    kind, others = instance_type(machine), stand_ins(machine)
+    chip = _WITHDRAWN.get(kind.partition(".")[0])
+    if not chip or image != "nvidia":
+        return (kind, *others)
+    if not others:
         raise InvalidInput(
             "image",
-            f"the driver of 'nvidia' does not support the {chip} of {type}; use another machine, "
+            f"the driver of 'nvidia' does not support the {chip} of {kind}; use another machine, "
             f"such as m+t4, or an image with an older driver: {_OLDER_DRIVER}",
         )
+    return others
 
 
 def _no_such_type(type: str, region: str) -> InvalidInput:

@@ -72,7 +72,10 @@ class AzureCloud:
         self._check_identities(task.permission_set)
         self._locations.check(task)
         check_network(self._account, task, region(task.region))
-        return [*self._offers.check(task), *note_on_placement(task)]
+        notes = self._offers.check(task)
+        if replaced := self._offers.replaced(task):
+            ctx.warn(replaced)
+        return [*notes, *note_on_placement(task)]
 
     def _check_identities(self, given: str) -> None:
         """Refuse identities that are not there, if we may know."""

@@ -6,7 +6,7 @@ import re
 
 from sojourn.clouds.vm.sizes import Sizes
 
-__all__ = ["has_gpus", "replacement", "size"]
+__all__ = ["has_gpus", "replacement", "size", "stand_in"]
 
 _TYPES = {
     "s": "Standard_B1s",
@@ -28,6 +28,13 @@ _TYPES = {
     "xl+a100": "Standard_NC96ads_A100_v4",
     "m+h100": "Standard_NC40ads_H100_v5",
     "l+h100": "Standard_NC80adis_H100_v5",
+}
+# For common names of sizes that Azure withdrew: as many GPUs, no less memory for each, and no fewer
+# cores.
+_STAND_INS = {
+    "m+v100": "Standard_NC16as_T4_v3",
+    "l+v100": "Standard_NC64as_T4_v3",
+    "xl+v100": "Standard_NC64as_T4_v3",
 }
 # What Azure withdrew, and what is nearest to it today.
 _WITHDRAWN = (
@@ -55,6 +62,11 @@ _WITH_GPUS = re.compile(r"standard_n[cdv](?!\d+as_v4|.*_mi\d)", re.IGNORECASE)
 def has_gpus(size: str) -> bool:
     """Whether a size has GPUs of NVIDIA."""
     return bool(_WITH_GPUS.match(size))
+
+
+def stand_in(name: str) -> str:
+    """The size to use where that of a common name cannot be had; empty: none."""
+    return _STAND_INS.get(name, "")
 
 
 def size(name: str) -> str:

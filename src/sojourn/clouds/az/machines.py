@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.az.image_groups import group_of, told_by
-from sojourn.clouds.az.machine_types import has_gpus, replacement, size
+from sojourn.clouds.az.machine_types import has_gpus, replacement, size, stand_in
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import machine_image, naming_vm_image
@@ -179,17 +179,28 @@ class Offers:
 
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
-        key = (region(task.region), size(task.machine), _machine_image(task))
+        key = (region(task.region), task.machine, _machine_image(task))
         if key not in self._known:
             with naming_vm_image(task):
                 self._known[key] = self._find(*key)
         return self._known[key]
 
-    def _find(self, region: str, name: str, image: str) -> Offer:
+    def replaced(self, task: Task) -> str:
+        """What to tell if the task gets another size than its machine's; empty: it does not."""
+        asked, found = size(task.machine), self.find(task).size.name
+        gone = replacement(asked)
+        if not gone or asked.lower() == found.lower():
+            return ""
+        return (
+            f"Using {found} for {task.machine}: Azure has retired {gone[0]}. "
+            f"Set machine to {found} or another size to choose yourself."
+        )
+
+    def _find(self, region: str, machine: str, image: str) -> Offer:
         wanted = parse_image(image)
         self._check_region(region)
         usual = aside(partial(self._image, region, wanted))
-        offered = self._size(region, name)
+        offered = self._offered(region, machine)
         chosen = _fitting(wanted, offered)
         found = usual() if chosen is wanted else self._image(region, chosen)
         if found is None:
@@ -205,6 +216,16 @@ class Offers:
             raise InvalidInput(
                 "region", f"unknown region {region!r}; Azure has: {', '.join(known)}"
             )
+
+    def _offered(self, region: str, machine: str) -> Size:
+        """The size of a machine, or that which stands in for it."""
+        try:
+            return self._size(region, size(machine))
+        except InvalidInput:
+            other = stand_in(machine)
+            if not other:
+                raise
+            return self._size(region, other)
 
     def _size(self, region: str, name: str) -> Size:
         query = {"$filter": f"location eq '{region}'"}

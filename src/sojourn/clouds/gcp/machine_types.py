@@ -39,6 +39,7 @@ _SIZES = Sizes(
     f"n2-standard-8 or n1-standard-4+{_T4}*1",
 )
 _WITHDRAWN = "nvidia-tesla-k80"
+_MOST_T4 = 4  # that a machine can have
 _WITH_GPUS = ("a2-", "a3-", "a4-", "g2-", "g4-")  # types that have them without saying so
 
 
@@ -58,11 +59,19 @@ class MachineType:
         return f"{self.name}+{self.accelerator}*{self.count}" if self.accelerator else self.name
 
 
+def _instead(name: str) -> str:
+    """What to write for a machine with K80s: the same with T4s, which fit the same types."""
+    kind, _, gpu = name.partition("+")
+    _, _, count = gpu.partition("*")
+    own = f"{kind}+{_T4}*{min(int(count), _MOST_T4)}, " if count.isdecimal() else ""
+    return f"{own}m+t4, l+t4 or m+l4 instead"
+
+
 def machine_type(name: str) -> MachineType:
     """The machine type that a user means. Refuses what cannot be one."""
     _, _, gpu = name.partition("+")
     if gpu in ("k80", _WITHDRAWN) or gpu.startswith(f"{_WITHDRAWN}*"):
-        raise InvalidInput("machine", "Google Cloud withdrew K80s: use m+t4, l+t4 or m+l4 instead")
+        raise InvalidInput("machine", f"Google Cloud withdrew K80s: use {_instead(name)}")
     kind, _, attached = _SIZES.find(name).partition("+")
     accelerator, _, count = attached.partition("*")
     return MachineType(kind, accelerator, int(count or 0))

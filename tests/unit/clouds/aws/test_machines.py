@@ -161,7 +161,7 @@ def test_nvidia_is_the_newest_for_the_architecture_of_the_machine(
     handle.delete(fetch=False)
 
 
-@pytest.mark.parametrize(("machine", "chip"), [("m+v100", "V100s"), ("p2.xlarge", "K80s")])
+@pytest.mark.parametrize(("machine", "chip"), [("p3.2xlarge", "V100s"), ("p2.xlarge", "K80s")])
 def test_nvidia_is_refused_for_chips_that_its_driver_does_not_know(
     laptop: SimAWS, machine: str, chip: str
 ) -> None:
@@ -169,6 +169,27 @@ def test_nvidia_is_refused_for_chips_that_its_driver_does_not_know(
     assert error.path == "image"
     assert f"does not support the {chip}" in error.message
     assert "Proprietary Nvidia Driver" in error.message
+
+
+@pytest.mark.parametrize(("machine", "count"), [("m+v100", 1), ("l+v100", 4), ("xl+v100", 8)])
+@pytest.mark.parametrize("image", ["nvidia", "ubuntu"])
+def test_another_machine_stands_in_for_one_with_v100s_and_the_user_is_warned(
+    laptop: SimAWS, machine: str, count: int, image: str
+) -> None:
+    task = Task("#!/bin/sh\n", cloud="aws", machine=machine, image=image, region="us-west-2")
+    offers = Offers(Account())
+    found = offers.find(task)
+    assert found.type.startswith("g5.")
+    assert f"Using {found.type} for {machine}: AWS is retiring V100s" in offers.replaced(task)
+    described = Account().call(
+        "machine", "ec2", "us-west-2", "describe_instance_types", InstanceTypes=[found.type]
+    )["InstanceTypes"][0]
+    assert described["GpuInfo"]["Gpus"][0]["Count"] == count
+
+
+def test_the_next_best_stands_in_where_a_region_lacks_the_best(laptop: SimAWS) -> None:
+    offer = _found(machine="m+v100", image="nvidia", region="us-west-1")
+    assert offer.type == "g4dn.4xlarge"
 
 
 def _private_subnet(user: User) -> str:

@@ -42,7 +42,7 @@ def test_an_arm_machine_gets_the_image_for_it(laptop: SimAzure) -> None:
             {"machine": "m+k80"},
             r"machine: Standard_NC6 is not available .* retired K80s: use m\+t4",
         ),
-        ({"machine": "xl+v100"}, r"retired V100s: use m\+t4 .* or m\+a100"),
+        ({"machine": "Standard_NC24s_v3"}, r"retired V100s: use m\+t4 .* or m\+a100"),
         ({"machine": "Standard_X1"}, r"machine: Standard_X1 is not available in westus2; run `az"),
         ({"region": "moonbase"}, "region: unknown region 'moonbase'; Azure has: australiaeast"),
         ({"machine": "s", "spot": 0}, "spot: Standard_B1s is not offered as a spot machine"),
@@ -128,3 +128,20 @@ def test_a_container_has_a_machine_image_below_it(
 def test_the_machine_image_below_a_container_is_named_if_it_is_wrong(laptop: SimAzure) -> None:
     with pytest.raises(InvalidInput, match=r"options\.vm_image: must be {user}@{publisher}"):
         _check(image="docker://python:3.12", options={"vm_image": "nothing"})
+
+
+@pytest.mark.parametrize(
+    ("machine", "size"),
+    [
+        ("m+v100", "Standard_NC16as_T4_v3"),
+        ("l+v100", "Standard_NC64as_T4_v3"),
+        ("xl+v100", "Standard_NC64as_T4_v3"),
+    ],
+)
+def test_another_size_stands_in_for_one_with_v100s_and_the_user_is_warned(
+    laptop: SimAzure, machine: str, size: str
+) -> None:
+    task = Task("#!/bin/sh", machine=machine)
+    offers = Offers(Account())
+    assert offers.find(task).size.name == size
+    assert f"Using {size} for {machine}: Azure has retired V100s" in offers.replaced(task)

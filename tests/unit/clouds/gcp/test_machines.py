@@ -76,7 +76,8 @@ def test_machines_with_k80s_are_refused_with_what_to_use_instead(
 ) -> None:
     error = _refused(machine=machine)
     assert error.path == "machine"
-    assert "Google Cloud withdrew K80s: use m+t4, l+t4 or m+l4 instead" in error.message
+    own = "n1-standard-4+nvidia-tesla-t4*1, " if machine.startswith("n1") else ""
+    assert f"Google Cloud withdrew K80s: use {own}m+t4, l+t4 or m+l4 instead" in error.message
     assert untouched.calls == []
 
 
