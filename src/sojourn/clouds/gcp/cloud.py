@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.locations import Locations, check_container
 from sojourn.clouds.gcp.machines import Offers, check_offer
-from sojourn.clouds.gcp.profile import note_on, parse_profile
+from sojourn.clouds.gcp.profile import check_profile, notes_on, parse_profile
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
@@ -64,22 +64,21 @@ class GoogleCloud:
         check_options(task, "Google Cloud")
         tags.check(task)
         if task.permission_set:
-            parse_profile(task.permission_set)
+            check_profile(task.permission_set)
         check_container(task)
         check_offer(task)
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         self.check_form(task)
-        note = self._check_profile(task.permission_set)
+        told = self._check_profile(task.permission_set)
         self._locations.check(task)
-        notes = self._offers.check(task)
-        return (note, *notes) if note else notes
+        return [*told, *self._offers.check(task)]
 
-    def _check_profile(self, given: str) -> str:
+    def _check_profile(self, given: str) -> list[str]:
         """Refuse an account that is not there, if we may know; returns what there is to say."""
         if not given:
-            return ""
-        profile = parse_profile(given)
+            return []
+        profile = parse_profile(given, self._account.project)
         path = f"v1/projects/-/serviceAccounts/{profile.email}"
         try:
             self._account.call("permission_set", "iam", "GET", path)
@@ -89,7 +88,7 @@ class GoogleCloud:
             ) from error
         except AuthError:
             pass
-        return note_on(profile)
+        return notes_on(given, self._account.project)
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.gcp import resources

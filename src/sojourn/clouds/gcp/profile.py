@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sojourn.clouds.gcp.credentials import SCOPE
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["Profile", "note_on", "parse_profile"]
+__all__ = ["Profile", "check_profile", "notes_on", "parse_profile"]
 
 _PREFIX = "https://www.googleapis.com/auth/"
 # The short names that gcloud has.
@@ -44,7 +44,8 @@ _ALIASES = {
         "trace.append",
     ],
 }
-_EMAIL = re.compile(r"[a-z0-9-]+@[a-z0-9.-]+\.gserviceaccount\.com")
+_EMAIL = re.compile(r"[a-z0-9-]+@(project_id|[a-z0-9.-]+)\.(iam\.)?gserviceaccount\.com")
+_ANY_PROJECT = "@project_id."  # as pages have it; it cannot be the ID of a project
 _STORES = {SCOPE, f"{_PREFIX}devstorage.read_write", f"{_PREFIX}devstorage.full_control"}
 _GROUPS = {SCOPE, f"{_PREFIX}compute"}
 _EXAMPLE = "name@project.iam.gserviceaccount.com,scopes=storage-rw,compute-rw"
@@ -58,8 +59,24 @@ class Profile:
     scopes: tuple[str, ...] = (SCOPE,)
 
 
-def parse_profile(given: str) -> Profile:
-    """Read what the user gave; refuses what machines could not work with."""
+def parse_profile(given: str, project: str) -> Profile:
+    """Read what the user gave; refuses what machines could not work with.
+
+    `project_id` stands for the project. Scopes with which machines could not leave their group
+    get the one that lets them: else they would be replaced for ever.
+    """
+    found = _parse(given)
+    email = found.email.replace(_ANY_PROJECT, f"@{project}.")
+    more = () if _GROUPS & set(found.scopes) else (f"{_PREFIX}compute",)
+    return Profile(email, (*found.scopes, *more))
+
+
+def check_profile(given: str) -> None:
+    """Refuse what cannot be an account and scopes."""
+    _parse(given)
+
+
+def _parse(given: str) -> Profile:
     email, _, rest = given.partition(",")
     if not _EMAIL.fullmatch(email.strip()) or (rest and not rest.strip().startswith("scopes=")):
         raise InvalidInput(
@@ -90,11 +107,15 @@ def _scopes(name: str) -> list[str]:
     return [f"{_PREFIX}{scope}" for scope in _ALIASES[name]]
 
 
-def note_on(profile: Profile) -> str:
-    """What the user should know of it; empty if all is well."""
-    if _GROUPS & set(profile.scopes):
-        return ""
-    return (
-        "Machines cannot leave their group with the scopes of permission_set: they are replaced "
-        "until you delete the task. Add compute-rw."
-    )
+def notes_on(given: str, project: str) -> list[str]:
+    """What the user should know of it."""
+    used, written = parse_profile(given, project), _parse(given)
+    notes = []
+    if used.email != written.email:
+        notes.append(f"Using {used.email}: project_id in permission_set stands for your project")
+    if used.scopes != written.scopes:
+        notes.append(
+            "Adding the scope compute-rw to those of permission_set: without it, machines could "
+            "not leave their group and would be replaced until you delete the task"
+        )
+    return notes

@@ -132,7 +132,7 @@ class InstanceTemplate(TaskResource[Deployment]):
     def _profile(self) -> Profile:
         given = self._deployment.wanted.permission_set
         if given:
-            return parse_profile(given)
+            return parse_profile(given, self._deployment.account.project)
         return Profile(address_of(self._name, self._deployment.account.project))
 
     def _script(self) -> str:
