@@ -7,9 +7,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sojourn
 from sojourn import clouds
+from sojourn.clouds.k8s.roles import role_text
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Transient
 from tests.contract.clouds.k8s_kit import KubernetesKit
@@ -17,6 +19,7 @@ from tests.contract.clouds.lab import Lab
 from tests.kube.accounts import Account, allowed, single, without
 from tests.kube.fixtures import KubeCluster
 from tests.support.waiting import until
+from tests.terraform import pages
 
 _OPTIONAL = {("list", "events"), ("watch", "pods")}  # as the page says
 
@@ -46,6 +49,31 @@ def test_the_role_is_enough(lab: Lab, account: Account) -> None:
     handle.events()
     handle.delete()
     assert lab.output() == {"x": "mine"}
+
+
+def test_the_printed_role_is_enough(lab: Lab, account: Account) -> None:
+    task = sojourn.Task("#!/bin/sh", cloud="k8s")
+    account.set_rules(yaml.safe_load(role_text([task], "here"))["rules"])
+    until(lambda: not allowed("create", "", "pods/portforward"))
+    handle = lab.create("mkdir output; echo x > output/x")
+    until(lambda: handle.status().state is sojourn.State.SUCCEEDED)
+    handle.events()
+    handle.delete()
+    assert lab.output() == {"x": "x\n"}
+
+
+def test_what_the_role_of_the_old_page_lacks_is_named_before_anything_is_made(
+    lab: Lab, account: Account
+) -> None:
+    [role] = [each for each in pages.role() if each["kind"] == "Role"]
+    account.set_rules(role["rules"])
+    until(lambda: not allowed("create", "", "secrets"))
+    with pytest.raises(AuthError) as caught:
+        lab.create("true")
+    for right in ("create secrets", "get configmaps", "create pods/exec"):
+        assert right in caught.value.message
+    assert "create pods," not in caught.value.message
+    assert "sojourn doctor --role k8s" in caught.value.hint
 
 
 def test_every_verb_of_every_rule_is_needed(lab: Lab, account: Account) -> None:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Protocol, cast
 from sojourn.core.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sojourn.core.about import About
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
     from sojourn.core.operators import MpiOperator
+    from sojourn.core.task import Task
 
 __all__ = [
     "FOR_MACHINES",
@@ -34,6 +35,7 @@ __all__ = [
     "mpi_operator",
     "not_set_up",
     "plain",
+    "role_for",
     "set_up",
     "signs",
 ]
@@ -61,6 +63,9 @@ class _Package(Protocol):
 
     def make_mpi_operator(self) -> MpiOperator:
         """The one of MPI tasks there. Called only if `About.mpi_operator` says so."""
+
+    def role_for(self, tasks: Iterable[Task]) -> str:
+        """What users of these tasks must be allowed. Called only if `About.role` says so."""
 
 
 def known(name: str) -> str:
@@ -115,6 +120,15 @@ def about(name: str) -> About:
 def examine(name: str) -> Iterator[Finding]:
     """What there is to tell of a cloud for a check-up; asks it, if it is set up."""
     return _package(name).examine()
+
+
+def role_for(name: str, tasks: Iterable[Task]) -> str:
+    """What a user must be allowed to run these tasks, as the cloud's own tools take it."""
+    name = _existing(name)
+    if not about(name).role:
+        available = ", ".join(each for each in NAMES if about(each).role)
+        raise InvalidInput("role", f"{name} has none to print (available: {available})")
+    return _package(name).role_for(tasks)
 
 
 def any_of(mark: str = "") -> str:

@@ -35,4 +35,5 @@ class About:
     options: tuple[tuple[str, str], ...] = ()  # what it takes as a task's `options`: names, help
     aliases: tuple[str, ...] = ()  # other names that it answers to
     machine_arguments: tuple[MachineArgument, ...] = ()  # of machines in Terraform, only for it
+    role: bool = False  # what users must be allowed can be printed; its package has `role_for`
     mpi_operator: bool = False  # MPI tasks need one there; its package has `make_mpi_operator`

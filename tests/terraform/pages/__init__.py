@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
-__all__ = ["FOLDER", "NAMES", "page", "uncommented"]
+import yaml
+
+__all__ = ["FOLDER", "NAMES", "page", "role", "uncommented"]
 
 FOLDER = Path(__file__).parent
 NAMES = sorted(path.stem for path in FOLDER.glob("*.tf"))
@@ -21,3 +24,8 @@ def uncommented(name: str) -> str:
     text, changed = re.subn(r"# +(instance_gpu +=)", r"\1", page(name))
     assert changed == 1, name
     return text
+
+
+def role() -> list[dict[str, Any]]:
+    """The objects for an account in a cluster."""
+    return list(yaml.safe_load_all((FOLDER / "role.yaml").read_text()))

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from sojourn.core.about import About, MachineArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
     from sojourn.core.operators import MpiOperator
+    from sojourn.core.task import Task
 
-__all__ = ["ABOUT", "examine", "make_cloud", "make_mpi_operator"]
+__all__ = ["ABOUT", "examine", "make_cloud", "make_mpi_operator", "role_for"]
 
 ABOUT = About(
     title="Kubernetes",
@@ -38,6 +39,7 @@ ABOUT = About(
         ("storage_class", "storage class of the task's claim (default: the cluster's)"),
     ),
     mpi_operator=True,
+    role=True,
     machine_arguments=(
         MachineArgument(
             "kubernetes_node_selector", "region", "Labels of the nodes to run on.", pairs=True
@@ -74,3 +76,11 @@ def make_mpi_operator() -> MpiOperator:
     from sojourn.clouds.k8s.operator import KubernetesMpiOperator
 
     return KubernetesMpiOperator(Api(load))
+
+
+def role_for(tasks: Iterable[Task]) -> str:
+    """The least Role of a user who runs these tasks; needs no cluster."""
+    from sojourn.clouds.k8s.kubeconfig import namespace_here
+    from sojourn.clouds.k8s.roles import role_text
+
+    return role_text(tasks, namespace_here())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s.machines import GPU
 from sojourn.clouds.k8s.operator import KubernetesMpiOperator
 from sojourn.clouds.k8s.rights import missing, who
+from sojourn.clouds.k8s.roles import NEEDED
 from sojourn.clouds.k8s.storageclasses import default_class
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, SojournError
@@ -17,17 +18,7 @@ if TYPE_CHECKING:
 
     from sojourn.clouds.k8s.api import Api
 
-__all__ = ["NEEDED", "look"]
-
-# What tasks need in their namespace: verbs, group, resource. The role in docs/kubernetes.md.
-NEEDED = (
-    ("create get list update patch delete", "", "secrets"),
-    ("create get delete", "", "configmaps"),
-    ("create get delete", "", "persistentvolumeclaims"),
-    ("create get list watch delete", "", "pods"),
-    ("create get", "", "pods/exec"),
-    ("create list patch delete", "batch", "jobs"),
-)
+__all__ = ["look"]
 
 
 def look(api: Api) -> Iterator[Finding]:
@@ -63,7 +54,7 @@ def _rights(api: Api) -> Finding:
         "note",
         "kubernetes permissions",
         f"missing in namespace {api.namespace}: {', '.join(lacking)}; "
-        "docs/kubernetes.md has the least role",
+        "run `sojourn doctor --role k8s` for a role to ask for",
     )
 
 

@@ -11,6 +11,7 @@ from sojourn.clouds.k8s.files import check as check_files
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import image_of, options_of
+from sojourn.clouds.k8s.roles import check_rights
 from sojourn.clouds.k8s.secret import check_size
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.gang import absolute
@@ -79,6 +80,7 @@ class KubernetesCloud:
         self.check_form(task)
         place = place_of(_TRIAL, task)
         self._check_version()
+        check_rights(self._api, task)
         if task.mpi:
             self._check_operator()
         if "queue" in task.options:

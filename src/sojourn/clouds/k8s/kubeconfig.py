@@ -10,12 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sojourn.clouds.k8s import signs
-from sojourn.core.errors import AuthError
+from sojourn.core.errors import AuthError, SojournError
 from sojourn.core.proxies import proxy_for
 
-__all__ = ["Cluster", "Login", "User", "load"]
+__all__ = ["Cluster", "Login", "User", "load", "namespace_here"]
 
 _EXEC_CONFIG = "client.authentication.k8s.io/exec"  # an extension of clusters
+_OURS = "sojourn"  # the namespace of docs/kubernetes.md
 _HINT = "Run `kubectl config view` to check your kubeconfig, and `sojourn doctor` for details."
 
 
@@ -57,6 +58,14 @@ class Login:
     namespace: str
     context: str
     source: str
+
+
+def namespace_here() -> str:
+    """The namespace that tasks would be in; without a cluster, one of our own name."""
+    try:
+        return load().namespace
+    except SojournError:
+        return os.environ.get(signs.NAMESPACE) or _OURS
 
 
 def load() -> Login:

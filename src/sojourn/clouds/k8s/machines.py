@@ -21,18 +21,35 @@ __all__ = [
     "tolerations",
 ]
 
+
+@dataclass(frozen=True)
+class Amounts:
+    """What a machine may use: CPUs, memory in a unit of Kubernetes, and GPUs."""
+
+    cpu: int
+    memory: int
+    accelerator: str = ""
+    count: int = 0
+    unit: str = "M"
+
+
+def _size(cpu: int, gibibytes: int, accelerator: str = "", count: int = 0) -> Amounts:
+    return Amounts(cpu, gibibytes, accelerator, count, "Gi")
+
+
+_T4, _K80, _V100 = "nvidia-tesla-t4", "nvidia-tesla-k80", "nvidia-tesla-v100"
 _SIZES = {
-    "s": "1-1000",
-    "m": "8-32000",
-    "l": "32-128000",
-    "xl": "64-256000",
-    "m+t4": "4-16000+nvidia-tesla-t4*1",
-    "m+k80": "4-64000+nvidia-tesla-k80*1",
-    "l+k80": "32-512000+nvidia-tesla-k80*8",
-    "xl+k80": "64-768000+nvidia-tesla-k80*16",
-    "m+v100": "8-64000+nvidia-tesla-v100*1",
-    "l+v100": "32-256000+nvidia-tesla-v100*4",
-    "xl+v100": "64-512000+nvidia-tesla-v100*8",
+    "s": _size(1, 1),
+    "m": _size(8, 32),
+    "l": _size(32, 128),
+    "xl": _size(64, 256),
+    "m+t4": _size(4, 16, _T4, 1),
+    "m+k80": _size(4, 64, _K80, 1),
+    "l+k80": _size(32, 512, _K80, 8),
+    "xl+k80": _size(64, 768, _K80, 16),
+    "m+v100": _size(8, 64, _V100, 1),
+    "l+v100": _size(32, 256, _V100, 4),
+    "xl+v100": _size(64, 512, _V100, 8),
 }
 _FORM = re.compile(
     r"(?P<cpu>\d+)-(?P<memory>\d+)(\+(?P<accelerator>[A-Za-z0-9][\w.-]*)\*(?P<count>\d+))?",
@@ -74,19 +91,11 @@ _ZONE = "topology.kubernetes.io/zone"
 _LEAVES_AFTER = 30
 
 
-@dataclass(frozen=True)
-class Amounts:
-    """What a machine may use: CPUs, megabytes and GPUs."""
-
-    cpu: int
-    memory: int
-    accelerator: str = ""
-    count: int = 0
-
-
 def parse_machine(text: str) -> Amounts:
     """Read `{cpu}-{memory}[+{accelerator}*{count}]`, or one of the sizes."""
-    found = _FORM.fullmatch(_SIZES.get(text, text))
+    if text in _SIZES:
+        return _SIZES[text]
+    found = _FORM.fullmatch(text)
     if not found or not int(found["cpu"]) or not int(found["memory"]):
         raise InvalidInput(
             "machine",

@@ -12,6 +12,7 @@ from sojourn.agent.wheels import hashes
 from sojourn.clouds.k8s import files, names
 from sojourn.clouds.k8s.machines import (
     GPU,
+    Amounts,
     nearby,
     node_affinity,
     node_selector,
@@ -225,7 +226,7 @@ def _restricted(container: dict[str, Any]) -> dict[str, Any]:
 
 def _script_container(task: Task, options: Options) -> dict[str, Any]:
     amounts = parse_machine(task.machine)
-    limits: dict[str, str] = {"cpu": str(amounts.cpu), "memory": f"{amounts.memory}M"}
+    limits: dict[str, str] = {"cpu": str(amounts.cpu), "memory": f"{amounts.memory}{amounts.unit}"}
     if amounts.count:
         limits[GPU] = str(amounts.count)
     mounts: list[dict[str, Any]] = [
@@ -239,15 +240,16 @@ def _script_container(task: Task, options: Options) -> dict[str, Any]:
         "name": names.SCRIPT,
         "image": image_of(task),
         "command": ["/bin/sh", "-c", launcher(Path(places.FOLDER))],
-        "resources": {"limits": limits, "requests": _requests(amounts.memory)},
+        "resources": {"limits": limits, "requests": _requests(amounts)},
         "volumeMounts": [*mounts, *files.mounts(task)],
     }
 
 
-def _requests(memory: int) -> dict[str, str]:
+def _requests(amounts: Amounts) -> dict[str, str]:
     """Little, and no more than the limits."""
     cpu, megabytes = _SCRIPT_REQUESTS
-    return {"cpu": f"{cpu}m", "memory": f"{min(megabytes, memory)}M"}
+    most = amounts.memory if amounts.unit == "M" else megabytes  # a size has more than that
+    return {"cpu": f"{cpu}m", "memory": f"{min(megabytes, most)}M"}
 
 
 def _agent_container(

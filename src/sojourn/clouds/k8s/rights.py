@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from sojourn.clouds.k8s.api import Api
 
-__all__ = ["Needed", "allowed", "missing", "who"]
+__all__ = ["Needed", "allowed", "missing", "refused", "who"]
 
 Needed = tuple[str, str, str]  # verbs, group, resource
 
@@ -37,12 +37,24 @@ def missing(api: Api, needed: Iterable[Needed]) -> list[str]:
 
 def allowed(api: Api, verb: str, group: str, resource: str) -> bool:
     """Whether we may; not, as far as it cannot be found out."""
+    try:
+        return _reviewed(api, verb, group, resource)
+    except SojournError:
+        return False
+
+
+def refused(api: Api, verb: str, group: str, resource: str) -> bool:
+    """Whether the cluster says that we may not."""
+    try:
+        return not _reviewed(api, verb, group, resource)
+    except SojournError:
+        return False
+
+
+def _reviewed(api: Api, verb: str, group: str, resource: str) -> bool:
     kind, _, sub = resource.partition("/")
     asked = {"namespace": api.namespace, "verb": verb, "group": group, "resource": kind}
     if sub:
         asked["subresource"] = sub
     body = {"metadata": {"name": ""}, "spec": {"resourceAttributes": asked}}
-    try:
-        return bool(api.create("SelfSubjectAccessReview", body)["status"]["allowed"])
-    except SojournError:
-        return False
+    return bool(api.create("SelfSubjectAccessReview", body)["status"]["allowed"])

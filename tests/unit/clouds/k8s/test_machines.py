@@ -25,23 +25,34 @@ _T4 = Amounts(4, 16000, "nvidia-tesla-t4", 1)
 @pytest.mark.parametrize(
     ("text", "cpu", "memory", "accelerator", "count"),
     [
-        ("s", 1, 1000, "", 0),
-        ("m", 8, 32000, "", 0),
-        ("l", 32, 128000, "", 0),
-        ("xl", 64, 256000, "", 0),
-        ("m+t4", 4, 16000, "nvidia-tesla-t4", 1),
-        ("m+k80", 4, 64000, "nvidia-tesla-k80", 1),
-        ("l+k80", 32, 512000, "nvidia-tesla-k80", 8),
-        ("xl+k80", 64, 768000, "nvidia-tesla-k80", 16),
-        ("m+v100", 8, 64000, "nvidia-tesla-v100", 1),
-        ("l+v100", 32, 256000, "nvidia-tesla-v100", 4),
-        ("xl+v100", 64, 512000, "nvidia-tesla-v100", 8),
         ("2-500", 2, 500, "", 0),
         ("16-64000+NVIDIA-A100-SXM4-80GB*2", 16, 64000, "NVIDIA-A100-SXM4-80GB", 2),
     ],
 )
-def test_sizes(text: str, cpu: int, memory: int, accelerator: str, count: int) -> None:
+def test_amounts(text: str, cpu: int, memory: int, accelerator: str, count: int) -> None:
     assert parse_machine(text) == Amounts(cpu, memory, accelerator, count)
+
+
+@pytest.mark.parametrize(
+    ("text", "cpu", "gibibytes", "accelerator", "count"),
+    [
+        ("s", 1, 1, "", 0),
+        ("m", 8, 32, "", 0),
+        ("l", 32, 128, "", 0),
+        ("xl", 64, 256, "", 0),
+        ("m+t4", 4, 16, "nvidia-tesla-t4", 1),
+        ("m+k80", 4, 64, "nvidia-tesla-k80", 1),
+        ("l+k80", 32, 512, "nvidia-tesla-k80", 8),
+        ("xl+k80", 64, 768, "nvidia-tesla-k80", 16),
+        ("m+v100", 8, 64, "nvidia-tesla-v100", 1),
+        ("l+v100", 32, 256, "nvidia-tesla-v100", 4),
+        ("xl+v100", 64, 512, "nvidia-tesla-v100", 8),
+    ],
+)
+def test_sizes_are_in_gib(
+    text: str, cpu: int, gibibytes: int, accelerator: str, count: int
+) -> None:
+    assert parse_machine(text) == Amounts(cpu, gibibytes, accelerator, count, "Gi")
 
 
 @given(st.integers(1, 999), st.integers(1, 10**6), st.integers(1, 16))

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+import yaml
 
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.checkup import NEEDED, look
+from sojourn.clouds.k8s.checkup import look
 from sojourn.clouds.k8s.kubeconfig import Cluster, Login, User
 from sojourn.clouds.k8s.listing import final_reports, states
 from sojourn.clouds.k8s.reasons import cannot_start, job_obstacle, waiting
+from sojourn.clouds.k8s.roles import NEEDED, check_rights, role_text
 from sojourn.clouds.k8s.storageclasses import check, default_class
 from sojourn.core.errors import AuthError, InvalidInput, Transient
+from sojourn.core.gang import Mpi
 from sojourn.core.ids import TaskId
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import State
-from sojourn.core.task import Task
+from sojourn.core.task import Storage, Task
 from tests.unit.clouds.k8s.cluster import MemoryApi, Object
 
 _ID = TaskId.deterministic("test")
@@ -253,6 +257,40 @@ def test_what_doctor_misses() -> None:
     assert found["kubernetes nodes"][1] == "not allowed to list nodes"
     doctor.errors["version"] = Transient("Could not reach it", hint="Check it.")
     assert _looked(doctor) == {"kubernetes": ("note", "Could not reach it Check it.")}
+
+
+def test_missing_rights_are_all_named_before_anything_is_made() -> None:
+    doctor = _Doctor()
+    doctor.answers = {"SelfSubjectAccessReview": doctor.reviewed}
+    task = Task("#!/bin/sh", cloud="k8s")
+    check_rights(cast(Api, doctor), task)
+    doctor.missing = ("create secrets", "watch pods", "get pods/exec", "create services")
+    with pytest.raises(AuthError) as caught:
+        check_rights(cast(Api, doctor), task)
+    assert caught.value.message.endswith("test: create secrets, get pods/exec")
+    assert "sojourn doctor --role k8s" in caught.value.hint
+    with pytest.raises(AuthError, match="create services"):
+        check_rights(cast(Api, doctor), Task("#!/bin/sh", cloud="k8s", gang=True))
+    doctor.errors["SelfSubjectAccessReview"] = AuthError("no")
+    check_rights(cast(Api, doctor), task)  # nobody knows
+
+
+def test_a_role_allows_what_a_task_needs_and_no_more() -> None:
+    def rules(*tasks: Task) -> dict[str, set[str]]:
+        role = yaml.safe_load(role_text(tasks, "here"))
+        assert role["metadata"] == {"name": "sojourn", "namespace": "here"}
+        return {rule["resources"][0]: set(rule["verbs"]) for rule in role["rules"]}
+
+    plain = Task("#!/bin/sh", cloud="k8s")
+    assert rules() == rules(plain)
+    assert rules(plain)["jobs"] == {"create", "list", "patch", "delete"}
+    bucket = replace(plain, storage=Storage(container="s3://mine/x"))
+    assert rules(plain).keys() - rules(bucket).keys() == {"persistentvolumeclaims"}
+    gang = replace(plain, gang=True)
+    assert rules(gang).keys() - rules(plain).keys() == {"services", "networkpolicies"}
+    mpi = replace(plain, mpi=Mpi())
+    assert "mpijobs" in rules(mpi, bucket)
+    assert "services" not in rules(mpi)
 
 
 _OPERATOR = ("CustomResourceDefinition", "mpijobs.kubeflow.org")
