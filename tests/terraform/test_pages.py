@@ -139,3 +139,11 @@ def test_the_pages_on_tasks_plan_on_google_cloud(project: Project) -> None:
     with SimGCP() as account, served(SimGitHub()) as forge:
         _on(project, "gcp", account.environment(), forge)
         _planned(project, 2, 0)
+
+
+def test_an_argument_with_a_hyphen_is_refused_with_the_name_to_write(project: Project) -> None:
+    text = pages.page("runner_aws").replace("labels ", "idle-timeout = 300\n    labels ")
+    (project.folder / "main.tf").write_text(text)
+    project.init()
+    [error] = _errors(validated(project, code=1))
+    assert 'Did you mean "idle_timeout"?' in error

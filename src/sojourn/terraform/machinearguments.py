@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sojourn import clouds
@@ -33,6 +34,7 @@ __all__ = [
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 ENDED = [str(s) for s in State if s.ended and s is not State.STOPPED]  # which somebody wants
+_DECIMALS = 5  # of prices, as in the old provider
 _IMAGE_OF_OLD = "iterative-cml"
 _GPU, _NO_GPU = "nvidia", "ubuntu"  # images for machines that name none
 _GPUS = {"tesla": "v100"}
@@ -173,7 +175,30 @@ def problems_in(values: Object) -> list[Problem]:
     found = []
     if not isinstance(size, Unknown) and size is not None and (size < 1 or size != int(size)):
         found.append(Problem("instance_hdd_size", f"must be a whole number of GB, got {size}"))
-    return [*found, *_strangers(values)]
+    return [*found, *_price_problems(values), *_cloud_config(values), *_strangers(values)]
+
+
+def _price_problems(values: Object) -> list[Problem]:
+    """Some clouds would round it, and so pay more than was allowed."""
+    price = values["spot_price"]
+    if price is None or isinstance(price, Unknown):
+        return []
+    if round(Decimal(str(price)), _DECIMALS) == Decimal(str(price)):
+        return []
+    return [Problem("spot_price", f"must have at most {_DECIMALS} decimals, got {price}")]
+
+
+def _cloud_config(values: Object) -> list[Problem]:
+    script = values["startup_script"]
+    if not isinstance(script, str) or not script.lstrip().startswith("#cloud-config"):
+        return []
+    return [
+        Problem(
+            "startup_script",
+            "is #cloud-config, which is not supported: write the same as a script that starts with "
+            "#!/bin/bash",
+        )
+    ]
 
 
 def _strangers(values: Object) -> list[Problem]:

@@ -102,11 +102,14 @@ def machine_of(values: Object) -> Task:
     What is not known yet is taken for something valid. Without `ssh_private`, the machine has no
     key but its own.
     """
-    with naming_arguments(*_strays(values), *problems_in(values)):
+    found = [*_strays(values), *problems_in(values)]
+    with naming_arguments(*found):
         fields = fields_of(values)
         fields["timeout"] = whole(known(values["timeout"], LIFETIME))
         fields["idle_timeout"] = whole(known(values["idle_timeout"], IDLE_TIMEOUT))
         script = known(values["startup_script"], "") or NO_SCRIPT
+        if any(problem.path == "startup_script" for problem in found):
+            script = NO_SCRIPT  # what is wrong with it is said already
         return machine_task(script, fields)  # type: ignore[arg-type]
 
 

@@ -110,6 +110,26 @@ def test_problems_have_the_names_of_arguments() -> None:
     assert paths == {"startup_script", "idle_timeout", "instance_hdd_size"}
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"startup_script": "#cloud-config\npackages: [jq]\n"}, "startup_script: is #cloud-config"),
+        ({"spot_price": Decimal("0.123456")}, "spot_price: must have at most 5 decimals"),
+    ],
+)
+def test_what_the_old_provider_took_or_cut_off_says_what_to_write(
+    given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InvalidInput, match=told) as caught:
+        machine_of(_values(**given))
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("price", [Decimal("0.12345"), Decimal("-1"), 2, None])
+def test_a_price_with_five_decimals_is_one(price: Any) -> None:
+    machine_of(_values(spot_price=price))
+
+
 @pytest.mark.parametrize(("state", "replaced"), [("running", False), ("stopped", False)])
 def test_one_that_goes_on_is_not_replaced(state: str, replaced: bool) -> None:
     assert bool(_replaced(state)) is replaced
