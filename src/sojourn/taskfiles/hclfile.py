@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["read_hcl"]
 
 _KIND = "iterative_task"
+_MACHINE, _RUNNER = "iterative_machine", "iterative_cml_runner"
+_OF_RUNNERS = {"repo", "driver", "labels"}
 _REQUIRED = ("cloud", "script")
 _ONLY_TERRAFORM = frozenset(
     [
@@ -57,8 +59,26 @@ def read_hcl(path: Path) -> dict[str, Task]:
     if problems:
         raise refusal(problems)
     if not tasks:
-        raise InvalidInput(str(path), f'no task found; add `resource "{_KIND}" "name" {{ ... }}`')
+        raise InvalidInput(str(path), f"no task found; {_instead(path)}")
     return tasks
+
+
+def _instead(path: Path) -> str:
+    """What to do with a file that has no task: it may have something else of the provider's."""
+    for item in _items(_parse(path)):
+        kind, labels = _heading(item)
+        if item.data != "block" or kind != "resource" or len(labels) != 2:
+            continue
+        if verb := _verb_for(labels[0], {_heading(each)[0] for each in _items(_body(item))}):
+            return f"to create {'.'.join(labels)}, run `{verb}` or `terraform apply`"
+    return f'add `resource "{_KIND}" "name" {{ ... }}`'
+
+
+def _verb_for(kind: str, arguments: set[str]) -> str:
+    """Pages of the old provider show runners as machines."""
+    if kind == _MACHINE and not arguments & _OF_RUNNERS:
+        return "sojourn machine create"
+    return "sojourn runner launch" if kind in (_MACHINE, _RUNNER) else ""
 
 
 def _blocks(path: Path) -> Iterator[tuple[HCLTree, str]]:

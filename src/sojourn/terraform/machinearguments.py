@@ -37,7 +37,7 @@ ENDED = [str(s) for s in State if s.ended and s is not State.STOPPED]  # which s
 _DECIMALS = 5  # of prices, as in the old provider
 _IMAGE_OF_OLD = "iterative-cml"
 _GPU, _NO_GPU = "nvidia", "ubuntu"  # images for machines that name none
-_GPUS = {"tesla": "v100"}
+_GPUS = {"tesla": "v100", "testla": "v100"}  # a table of the old pages has it misspelt
 _TEXT_MAP = Type("map", STRING)
 
 

@@ -9,6 +9,8 @@ import pytest
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Storage, Task
 from sojourn.taskfiles import read_tasks
+from sojourn.taskfiles.hclfile import read_hcl
+from tests.terraform import pages
 
 TASK_PAGE = r"""
 resource "iterative_task" "example" {
@@ -514,3 +516,24 @@ def test_terraform_reads_files_of_the_current_folder(
     write(tmp_path, with_fields('  storage {\n workdir = "."\n}'))
     [found] = read_tasks(Path("main.tf"))
     assert found.task.storage.workdir == os.getcwd()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("machine_aws", "to create iterative_machine.machine, run `sojourn machine create` or"),
+        ("machine_native", "run `sojourn machine create` or `terraform apply`"),
+        ("runner_kubernetes", "run `sojourn runner launch` or `terraform apply`"),
+    ],
+)
+def test_a_file_with_a_machine_or_runner_alone_names_the_verb(name: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match="no task found") as caught:
+        read_hcl(pages.FOLDER / f"{name}.tf")
+    assert told in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["task", "front"])
+def test_the_tasks_of_the_old_pages_are_read_as_they_are(name: str) -> None:
+    [task] = read_hcl(pages.FOLDER / f"{name}.tf").values()
+    assert (task.cloud, task.machine, task.spot, task.storage.output) == ("aws", "m", 0, "results")
+    assert "EPOCH=${EPOCH:-1}" in task.script

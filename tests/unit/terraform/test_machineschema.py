@@ -41,6 +41,7 @@ def test_what_is_not_given_has_its_default() -> None:
     [
         ("m", "", "m", "ubuntu"),
         ("l", "tesla", "l+v100", "nvidia"),
+        ("l", "testla", "l+v100", "nvidia"),
         ("xl", "k80", "xl+k80", "nvidia"),
         ("t2.micro", "", "t2.micro", "ubuntu"),
     ],

@@ -98,7 +98,7 @@ def test_a_token_only_for_an_account_that_was_named() -> None:
 
 def test_amounts_are_limits_and_requests_are_small() -> None:
     script, agent = _containers(_template(_task(machine="m+t4")))
-    assert script["resources"]["limits"] == {"cpu": "4", "memory": "16000M", "nvidia.com/gpu": "1"}
+    assert script["resources"]["limits"] == {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}
     assert script["resources"]["requests"] == {"cpu": "100m", "memory": "128M"}
     assert agent["resources"]["requests"] == {"cpu": "50m", "memory": "64Mi"}
     script, _ = _containers(_template(_task(machine="s")))
