@@ -17,7 +17,7 @@ LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-ind
 WORKERS ?= $(shell n=$$(( $$(getconf _NPROCESSORS_ONLN) * 2 )); echo $$(( n < 8 ? n : 8 )))
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 
-.PHONY: help demo install test test-slow test-full kube test-kube forge test-forge test-small lint bench lock proto docs clean
+.PHONY: help demo install test test-slow test-full kube test-kube forge test-forge test-small lint fuzz bench lock proto docs clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -58,6 +58,10 @@ lint: $(VENV)/dev.done ## Check style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/dev.done ## Put into stores what a machine could write, and run every verb on them; for ten minutes
+	SOJOURN_FUZZ_SECONDS=$(FUZZ_SECONDS) SOJOURN_FUZZ_WORKERS=$(WORKERS) $(PYTEST) tests/fuzz
 
 bench: $(VENV)/bench.done ## Measure beside the peers
 	$(BIN)/python -m bench

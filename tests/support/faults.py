@@ -12,7 +12,7 @@ from obstore.store import MemoryStore
 
 from sojourn.core.errors import Transient
 from sojourn.storage.objects import ObstoreStore
-from sojourn.storage.store import Buffer, ObjectInfo, Store
+from sojourn.storage.store import MOST, Buffer, ObjectInfo, Store
 
 __all__ = ["Crash", "Fault", "FaultyStore", "WatchedStore", "memory_store"]
 
@@ -56,9 +56,9 @@ class WatchedStore:
         self.got_paths: list[str] = []
         self.violations: list[str] = []
 
-    def get(self, path: str) -> memoryview:
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
         self.got_paths.append(path)
-        return self._call("get", lambda: self._inner.get(path))
+        return self._call("get", lambda: self._inner.get(path, most=most))
 
     def stream(self, path: str) -> Iterator[memoryview]:
         self.got_paths.append(path)

@@ -57,7 +57,11 @@ def restore(store: Store, manifest: Manifest, into: Path) -> Manifest:
 def snapshots(store: Store, line: str) -> dict[int, Manifest]:
     """All that there are of a line, by number."""
     found = store.list(layout.snapshots_prefix(line))
-    return {layout.numbers(item.path)[-1]: decode(store.get(item.path)) for item in found}
+    return {
+        of[1]: decode(store.get(item.path))
+        for item in found
+        if (of := layout.snapshot_of(item.path))
+    }
 
 
 def missing_objects(store: Store, manifest: Manifest) -> set[str]:

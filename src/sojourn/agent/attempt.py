@@ -247,7 +247,7 @@ class Attempt:
         if last.start < 1:
             return False
         reports = [r for r in read_reports(self._store) if r.rank == rank and r.attempt in last]
-        stored = [layout.numbers(path)[1] for path in snapshots_of_rank(self._store, rank)]
+        stored = map(layout.attempt_of_data, snapshots_of_rank(self._store, rank))
         return all(r.outcome is Outcome.LOST for r in reports) and not set(stored) & set(last)
 
     def _prepare(self) -> None:

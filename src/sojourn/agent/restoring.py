@@ -10,7 +10,7 @@ from sojourn.agent.given import put_into
 from sojourn.core.context import Context
 from sojourn.core.errors import IntegrityError, NotFound, SojournError
 from sojourn.storage import layout
-from sojourn.storage.manifest import Manifest, decode
+from sojourn.storage.manifest import Manifest, read_manifest
 from sojourn.storage.ranks import snapshots_of_rank
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
@@ -58,7 +58,7 @@ class Restoring:
 
     def snapshot(self, ctx: Context, path: str) -> Manifest:
         """Of one snapshot."""
-        return self._fill(ctx, decode(self._store.get(path)))
+        return self._fill(ctx, read_manifest(self._store, path))
 
     def pushed(self, ctx: Context) -> Manifest:
         """Of what was pushed, if anything was."""

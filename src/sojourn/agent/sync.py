@@ -10,7 +10,7 @@ from sojourn.agent.background import Chore, say
 from sojourn.core.context import Context
 from sojourn.core.errors import SojournError
 from sojourn.storage import layout
-from sojourn.storage.manifest import decode
+from sojourn.storage.manifest import read_manifest
 from sojourn.storage.snapshot import SnapshotWriter
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Snapshots:
         The report has to fit in.
         """
         snapshots = self._store.list(layout.snapshots_prefix(self._line))
-        used = {path for s in snapshots for path in decode(self._store.get(s.path)).objects}
+        used = {path for s in snapshots for path in read_manifest(self._store, s.path).objects}
         stored = self._store.list(layout.objects_prefix(self._line))
         self._store.delete([item.path for item in stored if item.path not in used])
 
@@ -212,7 +212,8 @@ class Snapshots:
         self._first = False
         own = self._lease.attempt
         found = self._store.list(layout.lines_prefix(self._lease.rank))
-        former = [item.path for item in found if layout.numbers(item.path)[1] < own]
+        paths = [item.path for item in found]
+        former = [p for p in paths if own > (layout.attempt_of_data(p) or own)]
         # Manifests before objects: a reader must not find one whose objects are gone.
         for kind in ("/snapshots/", "/objects/"):
             self._store.delete([path for path in former if kind in path])

@@ -16,7 +16,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
-from sojourn.cli.escape import escaped, escaped_lines
 from sojourn.cli.interrupts import INTERRUPTED
 from sojourn.core.errors import (
     AuthError,
@@ -26,6 +25,7 @@ from sojourn.core.errors import (
     SojournError,
     TaskFailed,
 )
+from sojourn.core.escape import escaped, escaped_lines
 from sojourn.core.events import (
     Event,
     LogLine,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.events import LogLine
+from sojourn.core.logpart import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +36,7 @@ def show_saved(
         raise InvalidInput(first.path, first.message, *others)
     session.ctx.note(f"Task {id} was deleted; this is its log, saved in {path}")
     with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
-        lines: Iterable[str] = file if tail is None else deque(file, maxlen=tail)
+        lines: Iterable[str] = file if tail is None else map(cut, deque(file, maxlen=tail))
         for line in lines:
             session.ctx.check()
             session.renderer(LogLine(0, 0, "", line.removesuffix("\n"), id=id))

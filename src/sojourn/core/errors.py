@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sojourn.core.escape import escaped_lines
+
 __all__ = [
     "AuthError",
     "Cancelled",
@@ -46,7 +48,8 @@ class SojournError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}\n{self.hint}" if self.hint else self.message
+        # Python prints it with a traceback, and a machine may have a part in the message.
+        return escaped_lines(f"{self.message}\n{self.hint}" if self.hint else self.message)
 
 
 @dataclass(frozen=True)

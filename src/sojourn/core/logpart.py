@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["WHOLE", "LogPart"]
+__all__ = ["LONGEST_LINE", "WHOLE", "LogPart", "cut"]
+
+LONGEST_LINE = 1 << 20  # characters of a line that are shown, if only the last lines are wanted
+_CUT = "[truncated: only the last 1 MiB of this line] "
+
+
+def cut(line: str, room: int = LONGEST_LINE) -> str:
+    """The same, or its end with a note; a program may print no newline for days."""
+    return line if len(line) <= room else _CUT + line[len(line) - room :]
 
 
 class LogPart(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Outcome", "Report"]
+__all__ = ["Outcome", "Report", "refuse_exit_code"]
 
 
 class Outcome(str, Enum):
@@ -68,7 +68,10 @@ class Report:
             raise ValueError("reason, started and ended must be strings")
         if not all(type(number) is int for number in numbers):
             raise ValueError("rank, attempt, segments and lost must be whole numbers")
-        if self.exit_code is not None and (
-            type(self.exit_code) is not int or not 0 <= self.exit_code <= 255
-        ):
-            raise ValueError("exit_code must be a whole number from 0 to 255")
+        refuse_exit_code(self.exit_code)
+
+
+def refuse_exit_code(code: object) -> None:
+    """Raise ValueError unless it is one, or None."""
+    if code is not None and (type(code) is not int or not 0 <= code <= 255):
+        raise ValueError("exit_code must be a whole number from 0 to 255")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INCOMPLETE",
+    "MACHINES_AT_MOST",
     "RankRecord",
     "RankStatus",
     "State",
@@ -32,6 +33,9 @@ __all__ = [
     "task_status",
     "uploading",
 ]
+
+
+MACHINES_AT_MOST = 1000  # of a task
 
 
 class State(str, Enum):

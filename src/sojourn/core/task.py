@@ -15,11 +15,11 @@ from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.filters import Filters
 from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, Mpi, file_problems
 from sojourn.core.runner import Runner
+from sojourn.core.status import MACHINES_AT_MOST
 
 __all__ = ["Storage", "Task"]
 
 DEFAULT_TIMEOUT = 24 * 60 * 60
-_MACHINES_AT_MOST = 1000
 _LARGEST = 2**63 - 1
 
 
@@ -154,9 +154,9 @@ class Task:
         yield from _number(
             self,
             "parallelism",
-            f"a whole number from 1 to {_MACHINES_AT_MOST}",
+            f"a whole number from 1 to {MACHINES_AT_MOST}",
             low=1,
-            high=_MACHINES_AT_MOST,
+            high=MACHINES_AT_MOST,
         )
         yield from _argument_problems(self.arguments)
         yield from self._time_problems()

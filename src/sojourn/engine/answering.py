@@ -27,6 +27,7 @@ _WITHIN = 20 * 60.0  # seconds
 _OUT_OF_REACH_AFTER = 120.0  # seconds that it runs: its SSH server is there long before
 _GROWTH = 1.5  # of the time between looks, where others than the cloud are asked
 _LONGEST = 500  # bytes of what a machine says of itself
+_PRINTED = 64 << 10  # bytes that it may print before: its shell's files may do so, too
 
 _TAIL = 4000  # bytes of the log that an error quotes from
 _LINES = 10
@@ -113,7 +114,7 @@ def _answer(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     if not cloud.features.reach:
         return ""
     try:
-        code, _, errors = exchange(reach(ctx, cloud, id, 0).run(ctx, ["true"]), b"")
+        code, _, errors = exchange(reach(ctx, cloud, id, 0).run(ctx, ["true"]), b"", most=_PRINTED)
     except (NotFound, Transient) as error:  # it may be gone again, and another one come
         return error.message
     said = errors[-_LONGEST:].decode(errors="replace").strip()

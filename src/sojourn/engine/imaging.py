@@ -39,6 +39,7 @@ __all__ = ["check", "delete", "garbage", "list_images", "make", "maker_name"]
 
 _REMOVED_WITHIN = 15 * 60.0  # seconds
 _LINES = 10  # of the script's output, for an error
+_LONGEST = 64 << 10  # bytes of a line; a longer one is cut
 # Its file must not stay: it may have secrets, and images keep what is in folders. The folder has
 # to allow programs, which /run often does not.
 _RUN = """\
@@ -149,6 +150,8 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[str]:
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
+        if len(rest) > _LONGEST:
+            whole, rest = [*whole, rest], b""
         for line in whole:
             yield line.decode(errors="surrogateescape").rstrip("\r")
     if rest:

@@ -109,8 +109,12 @@ def follow(ctx: Context, process: RemoteProcess, data: bytes) -> Iterator[bytes]
             worker.join(1)
 
 
-def exchange(process: RemoteProcess, data: bytes) -> tuple[int, bytes, bytes]:
+def exchange(
+    process: RemoteProcess, data: bytes, *, most: int | None = None
+) -> tuple[int, bytes, bytes]:
     """Give a command its input, and wait for its end: its exit code, and what it printed.
+
+    `most`: bytes that it may print; one that prints more is ended, and raises SojournError.
 
     Both at once: a command that prints before it has read all would wait for us, and we for it.
     """
@@ -127,6 +131,8 @@ def exchange(process: RemoteProcess, data: bytes) -> tuple[int, bytes, bytes]:
     try:
         for stream, piece in process.output():
             printed[stream].append(piece)
+            if most is not None and sum(map(len, printed[stream])) > most:
+                raise SojournError(f"The command printed more than {most:,} bytes")
         return process.wait(), b"".join(printed[1]), b"".join(printed[2])
     finally:
         process.close()

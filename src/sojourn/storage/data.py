@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["StoreData", "load_environment", "load_task", "task_text"]
 
 _FORMAT = 1
+_LARGEST = 16 << 20  # bytes of a task, whose files may have 1 MiB, or of its environment
 _NAMED = 3  # files that a warning names
 _LOOKER = "idle"  # who asks for the store's clock here
 
@@ -243,8 +244,12 @@ class StoreData:
 
 def load_task(store: Store) -> Task:
     """The task that a store belongs to. Absent: raises NotFound."""
-    written, task = read_json(store, layout.TASK, lambda data: (data["format"], data["task"]))
-    if written != _FORMAT:
+    return read_json(store, layout.TASK, _task, most=_LARGEST)
+
+
+def _task(data: Any) -> Task:
+    written, task = data["format"], data["task"]
+    if type(written) is int and written != _FORMAT:
         raise Conflict(
             f"Unsupported task format {written}: this version of sojourn supports {_FORMAT}",
             hint="Use the version of sojourn that created it, or a newer one.",
@@ -254,7 +259,7 @@ def load_task(store: Store) -> Task:
 
 def load_environment(store: Store) -> dict[str, str]:
     """The values of the task's environment."""
-    return read_json(store, layout.ENVIRONMENT, dict)
+    return read_json(store, layout.ENVIRONMENT, dict, most=_LARGEST)
 
 
 def _uploaded_without_special_bits(paths: list[str]) -> str:

@@ -18,10 +18,21 @@ from sojourn.core.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["absent", "denied", "full", "of_files", "translated", "truncated", "unreachable"]
+__all__ = [
+    "absent",
+    "damaged",
+    "denied",
+    "full",
+    "of_files",
+    "translated",
+    "truncated",
+    "unreachable",
+    "within",
+]
 
 # Below an object there is nothing, and a symlink is no object.
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_SHOWN = 500  # characters of what is wrong, which may quote what is stored
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -44,6 +55,21 @@ def truncated(path: str) -> IntegrityError:
         f"{path} in the store is damaged: it is truncated",
         hint="Nothing was restored from it.",
     )
+
+
+def damaged(path: str, why: object) -> IntegrityError:
+    """An object is not what was written, or was never written by Sojourn."""
+    return IntegrityError(
+        f"{path} in the store is damaged: {str(why)[:_SHOWN]}",
+        hint="Run `sojourn delete --force` to remove the task and its stored data.",
+    )
+
+
+def within(path: str, size: int, most: int) -> int:
+    """The size of an object; one that is larger than its reader wants is not fetched."""
+    if size > most:
+        raise damaged(path, f"too large ({size:,} bytes)")
+    return size
 
 
 def full(path: str) -> QuotaError:

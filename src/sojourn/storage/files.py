@@ -102,15 +102,16 @@ def unfinished(folder: int) -> Iterator[tuple[str, int]]:
             os.unlink(name, dir_fd=folder)
 
 
-def read_whole(descriptor: int) -> bytes:
-    """All of an open file."""
-    size = os.fstat(descriptor).st_size
+def read_whole(descriptor: int, size: int) -> bytes:
+    """All of an open file of this size; what is added to it meanwhile is left out."""
     data = os.read(descriptor, size)
     if len(data) == size:
         return data
     pieces = [data]  # the system reads 2 GiB at once, at most
-    while piece := os.read(descriptor, size):
+    size -= len(data)
+    while size and (piece := os.read(descriptor, size)):
         pieces.append(piece)
+        size -= len(piece)
     return b"".join(pieces)
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import IntegrityError, NotFound, QuotaError, Transient
-from sojourn.storage.failures import translated, truncated, unreachable
+from sojourn.storage.failures import translated, truncated, unreachable, within
 from sojourn.storage.files import (
     UNFINISHED,
     keep_file,
@@ -22,6 +22,7 @@ from sojourn.storage.files import (
     read_whole,
 )
 from sojourn.storage.folderlist import DEEPEST, info_of, list_folder
+from sojourn.storage.objectinfo import MOST
 from sojourn.storage.placing import copy_file, created, linked, remove, write_file
 
 if TYPE_CHECKING:
@@ -45,9 +46,10 @@ class FolderStore:
     def __init__(self, folder: Path) -> None:
         self._root = os.fspath(folder)
 
-    def get(self, path: str) -> memoryview:
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
         with translated(path), self.reading(path) as descriptor:
-            return memoryview(read_whole(descriptor))
+            size = within(path, os.fstat(descriptor).st_size, most)
+            return memoryview(read_whole(descriptor, size))
 
     def stream(self, path: str) -> Iterator[memoryview]:
         with translated(path), self.reading(path) as descriptor:
@@ -76,9 +78,15 @@ class FolderStore:
                     return True
             # Ours, if an answer was lost and the request repeated; gone, if nobody has won yet.
             with suppress(NotFound):
-                return bytes(self.get(path)) == bytes(data)
+                return self._is(path, data)
             time.sleep(wait)
         raise Transient(f"{path} in the store kept changing", hint="Try again.")
+
+    def _is(self, path: str, data: Buffer) -> bool:
+        try:
+            return bytes(self.get(path, most=len(data))) == bytes(data)
+        except IntegrityError:
+            return False  # it is larger
 
     def keep(self, paths: Sequence[str]) -> None:
         folders: set[tuple[str, ...]] = set()

@@ -21,7 +21,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sojourn.core.report import Outcome
+from sojourn.core.report import Outcome, refuse_exit_code
+from sojourn.core.untrusted import number as number_in
 from sojourn.storage import layout
 from sojourn.storage.store import read_json
 
@@ -34,6 +35,7 @@ __all__ = ["ASKED", "STEP", "Ending", "Mark", "Member", "Round", "Rounds", "comm
 
 STEP = "s"  # a mark that the script set
 ASKED = "b"  # one that the agents agreed on
+_LARGEST = 1 << 20  # bytes of what a member tells: it may have many marks
 _NAME = re.compile(r"gang/(\d{6})/(\w+)(?:/([\w/]+))?", re.ASCII)
 _MARK = re.compile(r"([sb])(\d{12})", re.ASCII)
 LARGEST_STEP = 10**12 - 1
@@ -70,6 +72,20 @@ class Member:
     marks: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Member:
+        """What another machine of the task wrote."""
+        member = cls(**{key: data[key] for key in cls.__dataclass_fields__ if key in data})
+        numbers = (member.rank, member.attempt, member.port)
+        if any(type(value) is not int for value in numbers):
+            raise ValueError("rank, attempt and port must be whole numbers")
+        texts = [member.machine, member.address]
+        for pairs in (member.marks, member.keys):
+            texts += [text for pair in pairs.items() for text in pair]
+        if any(type(text) is not str for text in texts):
+            raise ValueError("machine, address, marks and keys must be strings")
+        return member
+
     def at(self, mark: Mark) -> str:
         """The newest snapshot at or before a mark; empty: there is none."""
         names = [name for name in self.marks if name[0] == mark.kind and name <= mark.name]
@@ -96,7 +112,19 @@ class Ending:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Ending:
         known = {key: data[key] for key in cls.__dataclass_fields__ if key in data}
-        return cls(**{**known, "outcome": Outcome(data["outcome"])})
+        ending = cls(**{**known, "outcome": Outcome(data["outcome"])})
+        ending._refuse_other_types()
+        return ending
+
+    def _refuse_other_types(self) -> None:
+        """Another machine wrote it, and it becomes a part of this one's report."""
+        if not all(type(text) is str for text in (self.reason, self.began)):
+            raise ValueError("reason and began must be strings")
+        if not all(type(number) is int for number in (self.rank, self.fruitless)):
+            raise ValueError("rank and fruitless must be whole numbers")
+        if type(self.expected) is not bool:
+            raise ValueError("expected must be a boolean")
+        refuse_exit_code(self.exit_code)
 
 
 @dataclass(frozen=True)
@@ -139,8 +167,8 @@ class Rounds:
             elif kind == "asked":
                 mark = Mark.parse(rest)
                 asked = max(asked, mark.number if mark else 0)
-            elif rest.isdecimal():
-                ranks.setdefault(kind, set()).add(int(rest))
+            elif (rank_there := number_in(rest)) is not None:
+                ranks.setdefault(kind, set()).add(rank_there)
         alone = {kind for kind, rest in names if not rest}
         return Round(
             number,
@@ -161,8 +189,8 @@ class Rounds:
 
     def member(self, number: int, rank: int) -> Member:
         """Absent: raises NotFound."""
-        data: Any = read_json(self._store, _path(number, "members", f"{rank:04}"), dict)
-        return Member(**{key: data[key] for key in Member.__dataclass_fields__ if key in data})
+        path = _path(number, "members", f"{rank:04}")
+        return read_json(self._store, path, Member.from_dict, most=_LARGEST)
 
     def be_ready(self, number: int, rank: int, known: Ending) -> None:
         """A rank can start. `known`: how the round would end if its machine were lost."""
@@ -268,8 +296,9 @@ def _names(found: Iterable[ObjectInfo]) -> list[tuple[str, str]]:
 
 
 def _mark_of(rest: str) -> tuple[int, Mark | None]:
-    rank, _, name = rest.partition("/")
-    return (int(rank), Mark.parse(name)) if rank.isdecimal() else (-1, None)
+    text, _, name = rest.partition("/")
+    rank = number_in(text)
+    return (-1, None) if rank is None else (rank, Mark.parse(name))
 
 
 def _is_mark(item: ObjectInfo, rank: int) -> bool:

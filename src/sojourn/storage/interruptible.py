@@ -12,6 +12,7 @@ from queue import Empty
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.core.daemons import Daemons, is_daemon
+from sojourn.storage.objectinfo import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +37,8 @@ class Interruptible:
         self._store = store
         self._ctx = ctx
 
-    def get(self, path: str) -> memoryview:
-        return self._call(partial(self._store.get, path))
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
+        return self._call(partial(self._store.get, path, most=most))
 
     def stream(self, path: str) -> Iterator[memoryview]:
         pieces = self._store.stream(path)

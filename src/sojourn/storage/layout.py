@@ -52,6 +52,7 @@ __all__ = [
     "UPLOADED",
     "WORKDIR",
     "attempt_of",
+    "attempt_of_data",
     "attempt_path",
     "creator_path",
     "data_prefix",
@@ -59,7 +60,6 @@ __all__ = [
     "logs_prefix",
     "machine_path",
     "newest_run",
-    "numbers",
     "objects_prefix",
     "program_path",
     "program_prefix",
@@ -67,6 +67,7 @@ __all__ = [
     "run_path",
     "segment_of",
     "segment_path",
+    "snapshot_of",
     "snapshot_path",
     "snapshots_prefix",
 ]
@@ -90,6 +91,12 @@ OF_A_RUN = (ATTEMPTS, REPORTS, LOGS, RANKS, GANG)
 LAPTOPS_WRITE = (TASK, ENVIRONMENT, CREATORS, RUNS, UPLOADED, WORKDIR, PROGRAMS, FOLLOW)
 
 _ATTEMPT = re.compile(r"(attempts|reports)/(\d{4})/(\d{6})", re.ASCII)
+_RUN = re.compile(r"runs/(\d{6})", re.ASCII)
+_DATA = re.compile(r"ranks/\d{4}/data/(\d{6})/", re.ASCII)
+_SNAPSHOT = re.compile(
+    r"(?:workdir|ranks/\d{4}/data/(\d{6}))/snapshots/(\d{8})",
+    re.ASCII,
+)
 _SEGMENT = re.compile(r"logs/(\d{4})/(\d{6})/\d{8}", re.ASCII)
 
 
@@ -124,8 +131,8 @@ def newest_run(found: Iterable[ObjectInfo]) -> int:
 
     One that is empty is announced: what the last run stored is being removed.
     """
-    begun = (item.path for item in found if item.size and numbers(item.path))
-    return max((numbers(path)[-1] for path in begun), default=1)
+    begun = (_RUN.fullmatch(item.path) for item in found if item.size)
+    return max((int(run[1]) for run in begun if run), default=1)
 
 
 def logs_prefix(rank: int) -> str:
@@ -184,6 +191,16 @@ def snapshot_path(line: str, number: int) -> str:
     return f"{snapshots_prefix(line)}/{number:08}"
 
 
-def numbers(path: str) -> list[int]:
-    """All numbers of a path of this layout, in order: rank, attempt, sequence."""
-    return [int(name) for name in path.split("/") if name.isdigit() and len(name) < 16]
+def snapshot_of(path: str) -> tuple[int, int] | None:
+    """The attempt that stored a manifest, and its number; None if it is no manifest.
+
+    What was pushed is of attempt 0.
+    """
+    found = _SNAPSHOT.fullmatch(path)
+    return (int(found[1] or 0), int(found[2])) if found else None
+
+
+def attempt_of_data(path: str) -> int | None:
+    """The attempt whose line of snapshots an object is in; None if it is in none."""
+    found = _DATA.match(path)
+    return int(found[1]) if found else None

@@ -11,25 +11,22 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sojourn.core.activity import Activity
 from sojourn.core.clock import utc_now
-from sojourn.core.errors import IntegrityError
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import RankRecord
 from sojourn.storage import layout
 from sojourn.storage.store import ObjectInfo, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Container
 
     from sojourn.storage.store import Store
 
 __all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock"]
 
-_LARGEST = 64 << 10  # bytes of a lease or a report
-_Parsed = TypeVar("_Parsed")
 _MARK_SIZE = 256  # bytes
 
 
@@ -196,7 +193,7 @@ def _by_rank(found: list[ObjectInfo]) -> dict[int, _Named]:
 
 
 def _read_report(store: Store, named: _Named) -> Report:
-    report = _read_small(store, named.item, Report.from_dict)
+    report = read_json(store, named.item.path, Report.from_dict)
     return replace(report, rank=named.rank, attempt=named.attempt)
 
 
@@ -206,13 +203,4 @@ def _read_mark(store: Store, named: _Named) -> tuple[str, Activity | None]:
     def parse(data: Any) -> tuple[str, Activity | None]:
         return str(data["machine"]), Activity.from_dict(data.get("activity"))
 
-    return _read_small(store, named.item, parse)
-
-
-def _read_small(store: Store, item: ObjectInfo, parse: Callable[[Any], _Parsed]) -> _Parsed:
-    if item.size > _LARGEST:
-        raise IntegrityError(
-            f"{item.path} in the store is damaged: too large ({item.size:,} bytes)",
-            hint="Run `sojourn delete --force` to remove the task.",
-        )
-    return read_json(store, item.path, parse)
+    return read_json(store, named.item.path, parse)

@@ -18,17 +18,18 @@ from sojourn.core.logpart import WHOLE, LogPart
 from sojourn.storage import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sojourn.storage.store import ObjectInfo, Store
 
-__all__ = ["Cursor", "LogWriter", "is_segment", "read_logs", "read_segment"]
+__all__ = ["Cursor", "LogWriter", "is_segment", "read_backwards", "read_logs", "read_segment"]
 
 _SEGMENT = 1 << 20  # a segment is written when it is this large, however young
 _BUFFER = 8 << 20  # the script waits when this much is not written yet
 _HOLD = 0.5  # seconds that the beginning of a line waits for its end
 _LINE = 64 << 10  # longer lines are cut
 _LARGEST = 32 << 20  # bytes of a segment: more than the buffer and what one line adds
+_TIME = len("2026-01-31T12:34:56.123456Z")
 _COMPLETE, _PARTIAL = b"|", b">"
 
 
@@ -203,16 +204,43 @@ def _read_rank(store: Store, rank: int, cursor: Cursor, part: LogPart) -> Iterat
 
 def read_segment(store: Store, path: str) -> Iterator[LogLine]:
     """The lines of one segment. Absent: raises NotFound."""
-    rank, attempt, *_ = layout.numbers(path)
-    return _lines(bytes(store.get(path)), rank, attempt)
+    return _read(store, path, _records)
 
 
-def _lines(data: bytes, rank: int, attempt: int) -> Iterator[LogLine]:
-    for record in data.split(b"\n")[:-1]:
-        end = 27  # the length of a time such as 2026-01-31T12:34:56.123456Z
-        text = record[end + 1 :].decode("utf-8", "replace")
-        partial = record[end : end + 1] == _PARTIAL
-        stamp = record[:end].decode("ascii", "replace")
-        if not stamp.isprintable():
-            stamp = ""  # not written by us
-        yield LogLine(rank, attempt, stamp, text, partial)
+def read_backwards(store: Store, path: str) -> Iterator[LogLine]:
+    """The same lines, the last one first."""
+    return _read(store, path, _records_backwards)
+
+
+def _read(store: Store, path: str, cut: Callable[[bytes], Iterator[bytes]]) -> Iterator[LogLine]:
+    of = layout.segment_of(path)
+    if of is None:
+        raise NotFound(f"{path} is not a segment of a log")
+    data = bytes(store.get(path, most=_LARGEST))
+    # What is shorter is no record of ours, and a segment can have millions of it.
+    return (_line(record, *of) for record in cut(data) if len(record) > _TIME)
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    # One by one: a machine can write a segment of nothing but ends of lines.
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        yield data[start:end]
+        start = end + 1
+
+
+def _records_backwards(data: bytes) -> Iterator[bytes]:
+    end = data.rfind(b"\n")
+    while end >= 0:
+        before = data.rfind(b"\n", 0, end)
+        yield data[before + 1 : end]
+        end = before
+
+
+def _line(record: bytes, rank: int, attempt: int) -> LogLine:
+    text = record[_TIME + 1 :].decode("utf-8", "replace")
+    partial = record[_TIME : _TIME + 1] == _PARTIAL
+    stamp = record[:_TIME].decode("ascii", "replace")
+    if not stamp.isprintable():
+        stamp = ""  # not written by us
+    return LogLine(rank, attempt, stamp, text, partial)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound
-from sojourn.core.logpart import WHOLE
+from sojourn.core.logpart import LONGEST_LINE, WHOLE, cut
 from sojourn.storage import layout
-from sojourn.storage.logs import Cursor, is_segment, read_logs, read_segment
+from sojourn.storage.logs import Cursor, is_segment, read_backwards, read_logs, read_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sojourn.storage.store import ObjectInfo, Store
 
 __all__ = ["read_last", "read_part"]
+
+_SKIPPED = 32 << 20  # characters of a longer one that are read to find the line before it
 
 
 def read_part(store: Store, ranks: range, cursor: Cursor, part: LogPart) -> Iterator[LogLine]:
@@ -67,20 +70,52 @@ def _meant(listed: Sequence[ObjectInfo], part: LogPart) -> list[str]:
 
 
 def _newest(store: Store, paths: Sequence[str], part: LogPart, count: int) -> list[LogLine]:
-    """At least so many lines of one rank, from its newest segments."""
-    segments: list[list[LogLine]] = []
-    found = 0
+    """The last lines of one rank, from its newest segments."""
+    end = _End(count)
     for path in reversed(paths):
+        oldest = ""
         try:
-            lines = list(read_segment(store, path))
+            for piece in read_backwards(store, path):
+                oldest = piece.time
+                if piece.time >= part.since and not end.take(piece):
+                    return end.lines()
         except NotFound:
             break  # the task is being deleted
-        segments.append(lines)
-        found += sum(not line.partial for line in lines)
-        # One more than needed: of the first, the beginning may be in the segment before.
-        if found > count or (lines and lines[0].time < part.since):
+        if oldest < part.since:
             break
-    return [line for lines in reversed(segments) for line in lines if line.time >= part.since]
+    return end.lines()
+
+
+class _End:
+    """The last lines of one rank, whose pieces come backwards.
+
+    Of a line without an end in sight only its own end is kept.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+        self._pieces: list[LogLine] = []  # the last one first
+        self._attempt = 0
+        self._room = 0  # bytes that the line at hand may still have
+
+    def take(self, piece: LogLine) -> bool:
+        """Take the piece before the former one; False if none is needed any more."""
+        if not piece.partial or piece.attempt != self._attempt:
+            if not self._left:
+                return False
+            self._left -= 1
+            self._attempt = piece.attempt
+            self._room = LONGEST_LINE
+        if self._room < 0:  # its end is there, but where it begins must be seen
+            self._room -= len(piece.text)
+            return self._room > -_SKIPPED
+        self._pieces.append(replace(piece, text=cut(piece.text, self._room)))
+        self._room -= len(piece.text)
+        return self._room >= 0 or self._left > 0
+
+    def lines(self) -> list[LogLine]:
+        """What was taken, in order."""
+        return self._pieces[::-1]
 
 
 def _last_lines(pieces: Sequence[LogLine], count: int) -> list[LogLine]:

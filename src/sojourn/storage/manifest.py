@@ -17,10 +17,13 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sojourn.core.errors import IntegrityError
+from sojourn.core.errors import IntegrityError, QuotaError
+from sojourn.core.untrusted import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from sojourn.storage.store import Store
 
 __all__ = [
     "FILE",
@@ -32,6 +35,7 @@ __all__ = [
     "Part",
     "decode",
     "encode",
+    "read_manifest",
     "safe_target",
 ]
 
@@ -48,9 +52,15 @@ _PIECE = 1 << 20
 # with sparse files; deflate could do 1030. Digests, of which the table and the line of a large file
 # mostly consist, do not shrink to a quarter. Holes do: the largest file of ext4 has 40 MB of them.
 _RATIO = 512
+_SHOWN = 200  # characters of what makes no sense
 _LINE, _LINE_RATIO = 40 << 20, 4
 _CROWDED = 8  # bytes of a long line, at least, for each list in it
 _MOST = 1 << 62  # more than any size or time that a file system knows
+_LARGEST = 512 << 20  # bytes of a manifest
+_LONGEST_TEXT, _LONGEST_LINE = 16 << 30, 256 << 20
+# Entries and parts together: 8 million small files take as many again. They have 200 bytes each in
+# memory, so a manifest of few bytes must not have many; honest ones took 5 bytes each, at least.
+_PARTS, _FEW_PARTS, _BYTES_A_PART = 1 << 24, 1 << 20, 4
 
 
 class Part(NamedTuple):
@@ -104,13 +114,26 @@ class Manifest:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The bytes of a manifest."""
+    """The bytes of a manifest; one that no reader would take raises QuotaError."""
+    entries = manifest.entries.values()
+    if len(entries) + sum(len(entry.parts) for entry in entries) > _PARTS:
+        raise _too_large(len(entries))
     packer = zlib.compressobj(3)
     pieces = []
     for lines in _grouped(_lines(manifest)):
         pieces.append(packer.compress(lines))
     pieces.append(packer.flush())
-    return b"".join(pieces)
+    data = b"".join(pieces)
+    if len(data) > _LARGEST:
+        raise _too_large(len(entries))
+    return data
+
+
+def _too_large(files: int) -> QuotaError:
+    return QuotaError(
+        f"Could not store a snapshot of {files:,} files: a snapshot can have 8 million",
+        hint="Pack them into archives, or exclude some with storage.exclude.",
+    )
 
 
 def _lines(manifest: Manifest) -> Iterator[str]:
@@ -137,22 +160,16 @@ def _grouped(lines: Iterable[str]) -> Iterator[bytes]:
     yield ("\n".join(group) + "\n").encode()
 
 
-_UNREADABLE = (
-    zlib.error,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
+def read_manifest(store: Store, path: str) -> Manifest:
+    """The manifest that an object holds. Absent: raises NotFound; damaged: IntegrityError."""
+    return decode(store.get(path, most=_LARGEST))
 
 
 def decode(data: bytes | memoryview) -> Manifest:
     """Read a manifest; one that is damaged or would do harm raises IntegrityError."""
     try:
         return _decode(data)
-    except _UNREADABLE as error:
+    except (zlib.error, *UNREADABLE) as error:
         raise _refused(f"could not decode it ({error})") from error
     except MemoryError as error:
         raise _refused("not enough memory to read it") from error
@@ -160,10 +177,11 @@ def decode(data: bytes | memoryview) -> Manifest:
 
 def _decode(data: bytes | memoryview) -> Manifest:
     tail = _tail(data)
-    table = [(str(path), int(size)) for path, size in tail["objects"]]
+    table = [(_text(path), _whole(size)) for path, size in tail["objects"]]
     for path, _ in table:
         if not _OBJECT.fullmatch(path):
-            raise _refused(f"it refers to an object outside the task: {path!r}")
+            raise _refused(f"it refers to an object outside the task: {path[:_SHOWN]!r}")
+    left = _parts_of(len(data)) - tail["entries"]
     entries: dict[str, Entry] = {}
     # Decompressed once more, for that is quick: to keep all lines until the table comes would
     # take memory, and of a manifest that means harm any amount of it.
@@ -174,8 +192,16 @@ def _decode(data: bytes | memoryview) -> Manifest:
             entry = _entry(row, table)
             _check(entry, entries)
             folder = posixpath.dirname(entry.path)
+        left -= len(entry.parts)
+        if left < 0:
+            raise _refused("it has too many entries")
         entries[entry.path] = entry
     return Manifest(entries, dict(table))
+
+
+def _parts_of(size: int) -> int:
+    """How many entries and parts a manifest of so many bytes can have."""
+    return min(_PARTS, _FEW_PARTS + size // _BYTES_A_PART)
 
 
 def _rows(data: bytes | memoryview) -> Iterator[Any]:
@@ -225,13 +251,13 @@ def _tail(data: bytes | memoryview) -> dict[str, Any]:
     """The last line. That all is there is known then, but not what is in the rows."""
     lines = _lines_of(data)
     head = json.loads(next(lines, "null"))
-    if head["format"] != _FORMAT:
+    written = _whole(head["format"])
+    if written != _FORMAT:
         raise IntegrityError(
-            f"Unsupported snapshot format {head['format']}: "
-            f"this version of sojourn supports {_FORMAT}",
+            f"Unsupported snapshot format {written}: this version of sojourn supports {_FORMAT}",
             hint="Use the version of sojourn that wrote it, or a newer one.",
         )
-    rows = 0
+    rows, most = 0, _parts_of(len(data))
     tail: dict[str, Any] | None = None
     for line in lines:
         if line.startswith(b"{"):
@@ -240,6 +266,8 @@ def _tail(data: bytes | memoryview) -> dict[str, Any]:
         if not line.startswith(b"["):
             raise _refused("it has an invalid entry")
         rows += 1
+        if rows > most:
+            raise _refused("it has too many entries")
     # What follows the tail is looked at as well: the checksum is at the very end.
     if tail is None or tail["entries"] != rows or next(lines, None) is not None:
         raise _refused("it is truncated")
@@ -252,7 +280,7 @@ def _lines_of(data: bytes | memoryview) -> Iterator[bytes]:
 
 def _groups_of(data: bytes | memoryview) -> Iterator[list[bytes]]:
     """Its lines, as many together as end in one piece of its text."""
-    longest = _LINE + _LINE_RATIO * len(data)
+    longest = min(_LONGEST_LINE, _LINE + _LINE_RATIO * len(data))
     rest = bytearray()
     for text in _decompressed(data):
         rest += text
@@ -270,7 +298,7 @@ def _groups_of(data: bytes | memoryview) -> Iterator[list[bytes]]:
 def _decompressed(data: bytes | memoryview) -> Iterator[bytes]:
     """Its text, in pieces that are not too large whatever it shrank to."""
     unpacker = zlib.decompressobj()
-    left = _PIECE + _RATIO * len(data)
+    left = min(_LONGEST_TEXT, _PIECE + _RATIO * len(data))
     for start in range(0, len(data), _PIECE):
         piece: bytes | memoryview = data[start : start + _PIECE]
         while text := unpacker.decompress(piece, _PIECE):
@@ -292,20 +320,32 @@ def _refuse_crowded(line: bytes) -> None:
 def _entry(row: list[Any], table: list[tuple[str, int]]) -> Entry:
     path, kind, mode, mtime, size, parts, target, ctime, inode = row
     return Entry(
-        path,
-        kind,
-        MODES[int(mode) & 0o777],
-        int(mtime),
-        int(size),
+        _text(path),
+        _text(kind),
+        MODES[_whole(mode) & 0o777],
+        _whole(mtime),
+        _whole(size),
         tuple(_part(part, table) for part in parts),
-        target,
-        int(ctime),
-        int(inode),
+        _text(target),
+        _whole(ctime),
+        _whole(inode),
     )
 
 
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise TypeError("a string is missing")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("a whole number is missing")
+    return value
+
+
 def _part(part: list[Any], table: list[tuple[str, int]]) -> Part:
-    number, offset, length = (int(value) for value in part[:3])
+    number, offset, length = (_whole(value) for value in part[:3])
     digest = part[3]
     if number == -1:
         if digest or offset or length <= 0:
@@ -326,24 +366,26 @@ def _hole(length: int) -> Part:
 
 def _check(entry: Entry, entries: dict[str, Entry]) -> None:
     path = entry.path
+    shown = repr(path[:_SHOWN])
     if not path or _BAD_PATH.search(path) or not _is_name(path):
-        raise _refused(f"it has an invalid path: {path!r}")
+        raise _refused(f"it has an invalid path: {shown}")
     if path in entries:
-        raise _refused(f"it has a duplicate path: {path!r}")
+        raise _refused(f"it has a duplicate path: {shown}")
     parent = posixpath.dirname(path)
     if parent and (parent not in entries or entries[parent].kind != FOLDER):
-        raise _refused(f"the parent of {path!r} is not a folder")
+        raise _refused(f"the parent of {shown} is not a folder")
     if entry.kind == LINK:
         if not safe_target(path, entry.target) or not _is_name(entry.target):
-            raise _refused(f"the symlink {path!r} points outside, to {entry.target!r}")
+            target = repr(entry.target[:_SHOWN])
+            raise _refused(f"the symlink {shown} points outside, to {target}")
     elif entry.kind not in (FILE, FOLDER):
-        raise _refused(f"{path!r} has an unknown type")
+        raise _refused(f"{shown} has an unknown type")
     if entry.size != sum(part.length for part in entry.parts):
-        raise _refused(f"the parts of {path!r} do not add up to its size")
+        raise _refused(f"the parts of {shown} do not add up to its size")
     if entry.kind != FILE and entry.parts:
-        raise _refused(f"{path!r} has contents but is not a file")
+        raise _refused(f"{shown} has contents but is not a file")
     if max(entry.size, abs(entry.mtime)) > _MOST:
-        raise _refused(f"{path!r} has an invalid size or time")
+        raise _refused(f"{shown} has an invalid size or time")
 
 
 def _is_name(path: str) -> bool:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Buffer", "ObjectInfo"]
+__all__ = ["MOST", "Buffer", "ObjectInfo"]
+
+MOST = 64 << 20  # bytes of an object that is read as a whole, unless its reader says otherwise
 
 Buffer = bytes | bytearray | memoryview
 

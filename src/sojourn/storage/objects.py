@@ -23,9 +23,16 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
-from sojourn.storage.failures import absent, denied, full, truncated, unreachable
-from sojourn.storage.objectinfo import ObjectInfo
+from sojourn.core.errors import (
+    AuthError,
+    IntegrityError,
+    InvalidInput,
+    NotFound,
+    SojournError,
+    Transient,
+)
+from sojourn.storage.failures import absent, denied, full, truncated, unreachable, within
+from sojourn.storage.objectinfo import MOST, ObjectInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,9 +122,11 @@ class ObstoreStore:
         self._patient: ObjectStore | None = None
         self._opening = threading.Lock()
 
-    def get(self, path: str) -> memoryview:
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
         with _translated(path):
-            return memoryview(obstore.get(self._backend, path).bytes())
+            found = obstore.get(self._backend, path)  # its body is still on the way
+            within(path, found.meta["size"], most)
+            return memoryview(found.bytes())
 
     def stream(self, path: str) -> Iterator[memoryview]:
         with _translated(path):
@@ -144,7 +153,7 @@ class ObstoreStore:
                 return True
             try:
                 # Ours, if an answer was lost and the request repeated below us.
-                return bytes(self.get(path)) == bytes(data)
+                return self._is(path, data)
             except NotFound:
                 # S3 refuses also while somebody else is about to write or delete it, and obstore
                 # makes no difference: nobody has won yet.
@@ -153,6 +162,12 @@ class ObstoreStore:
             f"{path} in the store kept changing",
             hint="Try again.",
         )
+
+    def _is(self, path: str, data: Buffer) -> bool:
+        try:
+            return bytes(self.get(path, most=len(data))) == bytes(data)
+        except IntegrityError:
+            return False  # it is larger
 
     def _created(self, path: str, data: Buffer) -> bool:
         with _translated(path):

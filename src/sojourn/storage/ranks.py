@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage import layout
-from sojourn.storage.manifest import Manifest, decode
+from sojourn.storage.manifest import Manifest, read_manifest
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
@@ -19,8 +19,9 @@ _TRIES = 5
 
 def snapshots_of_rank(store: Store, rank: int) -> list[str]:
     """The manifests of a rank: of its newest attempt first, and the newest of each first."""
-    found = (item.path for item in store.list(layout.lines_prefix(rank)))
-    return sorted((path for path in found if "/snapshots/" in path), key=layout.numbers)[::-1]
+    listed = (item.path for item in store.list(layout.lines_prefix(rank)))
+    found = {path: of for path in listed if (of := layout.snapshot_of(path))}
+    return sorted(found, key=found.__getitem__, reverse=True)
 
 
 def newest_of_rank(store: Store, rank: int, ctx: Context | None = None) -> Manifest | None:
@@ -33,7 +34,7 @@ def newest_of_rank(store: Store, rank: int, ctx: Context | None = None) -> Manif
         try:
             for path in snapshots_of_rank(store, rank):
                 try:
-                    manifest = decode(store.get(path))
+                    manifest = read_manifest(store, path)
                 except IntegrityError as error:
                     damage = damage or error
                     continue

@@ -21,7 +21,7 @@ from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
 from sojourn.storage.parallel import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -35,6 +35,9 @@ _WRITERS = 4  # of small files at once: more would only fight for the interprete
 # virtual machine whose host has taken free memory back, large pages cost three times the transfer.
 _WRITTEN_AT_ONCE = 64 << 10
 _WHOLE = 4  # fetch a whole pack if more than a quarter of it is needed
+# Bytes that are in memory at once, of a pack or of some of its parts: what a machine says of its
+# objects is not believed. Packs and chunks have 9 MiB at most.
+_AT_ONCE = 16 << 20
 
 
 class _Piece(NamedTuple):
@@ -126,20 +129,21 @@ class Restorer:
                 continue
             if not entry.parts:
                 self._write_small(entry, b"")
-            elif len(entry.parts) == 1 and entry.parts[0].object:
+            elif len(entry.parts) == 1 and entry.parts[0].object and entry.size <= _AT_ONCE:
                 packs[entry.parts[0].object].append(_Piece(entry, entry.parts[0]))
             else:
                 large.append(entry)
         for path, pieces in packs.items():
-            workers.submit(self._unpack, path, sizes[path], pieces, then=progress)
+            for some in _batches(pieces, sizes[path]):
+                workers.submit(self._unpack, path, sizes[path], some, then=progress)
         for entry in large:
             self._large(entry, workers, progress)
 
     def _unpack(self, path: str, size: int, pieces: list[_Piece]) -> int:
         """Runs in a worker."""
         needed = sum(piece.part.length for piece in pieces)
-        if needed * _WHOLE > size:
-            whole = self._store.get(path)
+        if needed * _WHOLE > size and size <= _AT_ONCE:
+            whole = self._store.get(path, most=size)
             contents = [whole[p.part.offset : p.part.offset + p.part.length] for p in pieces]
         else:
             ranges = [(p.part.offset, p.part.length) for p in pieces]
@@ -201,6 +205,8 @@ class Restorer:
         at = -part.offset  # where the piece lies, seen from the beginning of the part
         with explained(target), open(target, "r+b", buffering=0) as file:
             for piece in self._store.stream(part.object):
+                if at >= part.length:
+                    break
                 content = piece[max(0, -at) : max(0, part.length - at)]
                 digest.update(content)
                 _write_all(file.fileno(), content, start + max(0, at))
@@ -244,6 +250,22 @@ class Restorer:
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}"
+
+
+def _batches(pieces: list[_Piece], size: int) -> Iterator[list[_Piece]]:
+    """The pieces of a pack, as many together as may be in memory at once."""
+    if size <= _AT_ONCE and sum(piece.part.length for piece in pieces) * _WHOLE > size:
+        yield pieces  # they are all parts of the pack, which is
+        return
+    batch: list[_Piece] = []
+    left = _AT_ONCE
+    for piece in pieces:
+        left -= piece.part.length
+        if batch and left < 0:
+            yield batch
+            batch, left = [], _AT_ONCE - piece.part.length
+        batch.append(piece)
+    yield batch
 
 
 def check_digest(part: Part, content: bytes | memoryview) -> None:

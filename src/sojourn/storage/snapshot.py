@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Conflict, NotFound, Transient
 from sojourn.storage import layout
-from sojourn.storage.manifest import FILE, Entry, Manifest, Part, decode, encode
+from sojourn.storage.manifest import FILE, Entry, Manifest, Part, encode, read_manifest
 from sojourn.storage.parallel import Workers
 from sojourn.storage.reading import SMALL, Reader, Readings, Upload
 from sojourn.storage.scan import Skipped, scan
@@ -42,11 +42,14 @@ _SETTLED = 45_000_000_000  # ns: after 35 s Linux has written what was mapped, a
 def newest(store: Store, line: str) -> tuple[int, Manifest] | None:
     """The last snapshot of a line and its number; None if there is none."""
     for _ in range(10):
-        found = store.list(layout.snapshots_prefix(line))
+        listed = (item.path for item in store.list(layout.snapshots_prefix(line)))
+        found = max(
+            ((of[1], path) for path in listed if (of := layout.snapshot_of(path))), default=None
+        )
         if not found:
             return None
         try:
-            return layout.numbers(found[-1].path)[-1], decode(store.get(found[-1].path))
+            return found[0], read_manifest(store, found[1])
         except NotFound:
             continue  # swept meanwhile: there is a newer one
     raise Transient(

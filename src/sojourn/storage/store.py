@@ -5,20 +5,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sojourn.core.errors import IntegrityError, NotFound
+from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.untrusted import LARGEST, UNREADABLE, parsed_bytes
+from sojourn.storage.failures import damaged
 from sojourn.storage.files import keep_file
 from sojourn.storage.folder import FolderStore
-from sojourn.storage.objectinfo import Buffer, ObjectInfo
+from sojourn.storage.objectinfo import MOST, Buffer, ObjectInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = [
+    "MOST",
     "Buffer",
     "ObjectInfo",
     "Store",
@@ -43,8 +45,12 @@ class StoreAddress:
 class Store(Protocol):
     """Object storage. Paths are relative to the store's root and separated by `/`."""
 
-    def get(self, path: str) -> memoryview:
-        """The whole object. Absent: raises NotFound."""
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
+        """The whole object. Absent: raises NotFound.
+
+        One of more than `most` bytes raises IntegrityError, and is not fetched: a machine may have
+        written it.
+        """
 
     def stream(self, path: str) -> Iterator[memoryview]:
         """The whole object, in pieces of some hundred KiB as they come. Absent: raises NotFound."""
@@ -82,16 +88,17 @@ class Store(Protocol):
         """Remove objects; those that are absent are no error."""
 
 
-def read_json(store: Store, path: str, parse: Callable[[Any], _Parsed]) -> _Parsed:
+def read_json(
+    store: Store, path: str, parse: Callable[[Any], _Parsed], *, most: int = LARGEST
+) -> _Parsed:
     """An object that holds JSON; one that is damaged raises IntegrityError."""
-    data = bytes(store.get(path))
+    data = store.get(path, most=most)
     try:
-        return parse(json.loads(data))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IntegrityError(
-            f"{path} in the store is damaged: {error}",
-            hint="Run `sojourn delete --force` to remove the task and its stored data.",
-        ) from error
+        return parse(parsed_bytes(data, most=most))
+    except InvalidInput as error:
+        raise damaged(path, error.message) from error
+    except UNREADABLE as error:
+        raise damaged(path, str(error) or type(error).__name__) from error
 
 
 def open_store(address: StoreAddress) -> Store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from sojourn.core.escape import escaped, escaped_lines
 from sojourn.terraform.taskschema import OBSERVED, TASK
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ _LOGS_CHARACTERS = 8_000_000
 
 
 def observed(handle: Handle) -> Object:
-    """What can be seen of it now. Gone: raises NotFound."""
+    """What can be seen of it now. Gone: raises NotFound.
+
+    All that a machine has a part in is escaped: Terraform prints what changed in a state without
+    being asked, and texts of several lines as they are.
+    """
     status = handle.status()
     keys = handle.keys()
     return {
@@ -30,7 +35,7 @@ def observed(handle: Handle) -> Object:
         "addresses": [machine.address for machine in handle.machines() if machine.address],
         "status": status.counts,
         "state": str(status.state),
-        "reason": status.reason,
+        "reason": escaped_lines(status.reason),
         "events": [_event(event) for event in handle.events()],
         "logs": _logs(handle, len(status.ranks)),
     }
@@ -98,7 +103,7 @@ def _with_defaults(values: Object, block: Block) -> Object:
 
 
 def _event(event: CloudEvent) -> str:
-    return f"{event.time}: {event.code}\n{event.description}"
+    return escaped_lines(f"{event.time}: {event.code}\n{event.description}")
 
 
 def _logs(handle: Handle, ranks: int) -> list[str]:
@@ -108,8 +113,12 @@ def _logs(handle: Handle, ranks: int) -> list[str]:
     ends = [_End(_LOGS_CHARACTERS // ranks) for _ in range(ranks)]
     for line in handle.logs():
         if line.rank < ranks:
-            ends[line.rank].add(f"{line.time} {line.text}")
+            ends[line.rank].add(f"{line.time} {_without_controls(line.text)}")
     return [end.text(handle.id) for end in ends]
+
+
+def _without_controls(line: str) -> str:
+    return "\t".join(map(escaped, line.split("\t")))
 
 
 class _End:

@@ -254,3 +254,16 @@ def test_deleting_leaves_the_rest(store: Store) -> None:
 def test_opening_twice_shows_the_same(store: Store, address: StoreAddress) -> None:
     store.put("a/b", b"one")
     assert bytes(open_store(address).get("a/b")) == b"one"
+
+
+def test_what_is_larger_than_its_reader_wants_is_refused(store: Store) -> None:
+    store.put("a", b"12345")
+    assert bytes(store.get("a", most=5)) == b"12345"
+    with pytest.raises(IntegrityError, match=r"too large \(5 bytes\)"):
+        store.get("a", most=4)
+    assert bytes(store.get("a")) == b"12345"
+
+
+def test_put_new_does_not_fetch_what_somebody_else_made_large(store: Store) -> None:
+    store.put("a", bytes(1 << 20))
+    assert not store.put_new("a", b"one")

@@ -20,7 +20,7 @@ from sojourn.storage.lease import Leases, read_records
 from sojourn.storage.logs import LogWriter
 from sojourn.storage.restore import Restorer
 from sojourn.storage.snapshot import newest
-from sojourn.storage.store import Store, StoreAddress, open_store
+from sojourn.storage.store import MOST, Store, StoreAddress, open_store
 from tests.support.faults import WatchedStore
 from tests.support.waiting import until
 
@@ -34,9 +34,9 @@ class Slow(WatchedStore):
         super().__init__(inner)
         self.go = threading.Semaphore(0)
 
-    def get(self, path: str) -> memoryview:
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
         self._hold(path)
-        return super().get(path)
+        return super().get(path, most=most)
 
     def stream(self, path: str):  # type: ignore[no-untyped-def]
         self._hold(path)

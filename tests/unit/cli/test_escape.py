@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sojourn.cli.escape import escaped, escaped_lines
 from sojourn.cli.render import PlainRenderer, TerminalRenderer, show_error
 from sojourn.core.errors import SojournError
+from sojourn.core.escape import escaped, escaped_lines
 from sojourn.core.events import (
     LogLine,
     Note,
@@ -35,6 +35,7 @@ _SHOWN = r"a\x1b[2Jb\rc\x07d\x9be\u202ef"
         ("a\nb\tc", r"a\nb\tc"),
         ("\x7f\u2028\u2066", r"\x7f\u2028\u2066"),
         ("\udc9b31m", r"\x9b31m"),
+        ("half\ud800\udfff", r"half\ud800\udfff"),
         ("caf\udce9", "caf\udce9"),  # a name that is no UTF-8, and harmless
     ],
 )

@@ -146,6 +146,12 @@ def test_the_log_of_a_task_that_was_deleted(shell: Shell) -> None:
         note = f"Task {task} was deleted; this is its log, saved in {path}\n"
         assert result.stderr == note
     assert shell.ok("logs", "cc", "--tail", "1") == "[0] three\n"
+    with path.open("a") as log:
+        log.write("x" * (3 << 20))
+    end = shell.ok("logs", "cc", "--tail", "1")
+    assert end.startswith("[truncated: only the last 1 MiB of this line] xxx")
+    assert len(end) < 1_100_000
+    _saved(shell, task, "[0] one\n[1] \x1b[31mtwo\x1b[0m\n[0] three\n")
     follow = shell("logs", "cc", "--follow")
     assert (follow.returncode, follow.stdout) == (1, path.read_text())
     lines, told = shell.rows_and_notes("logs", "cc")

@@ -57,3 +57,9 @@ def test_cancelled() -> None:
 def test_the_tree_is_drawn(name: str) -> None:
     assert issubclass(getattr(errors, name), SojournError)
     assert re.search(rf"\b{name}\b", errors.__doc__ or "")
+
+
+def test_what_python_prints_of_an_error_does_nothing_to_a_terminal() -> None:
+    error = SojournError("a\x1b[2J\nb\ud800", hint="c\x07")
+    assert str(error) == "a\\x1b[2J\nb\\ud800\nc\\x07"
+    assert (error.message, error.hint) == ("a\x1b[2J\nb\ud800", "c\x07")

@@ -299,7 +299,7 @@ def test_ranks_and_attempts_of_many_digits_sort_as_numbers(store: Clocked) -> No
     for attempt in range(1, 12):
         assert mine.take() == Lease(0, attempt)
         mine.report(Report(0, attempt, Outcome.PREEMPTED, ""))
-    assert layout.numbers(layout.attempt_path(7, 123)) == [7, 123]
+    assert layout.attempt_of(layout.attempt_path(7, 123)) == (7, 123)
 
 
 ACTIONS = st.lists(

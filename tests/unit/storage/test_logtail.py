@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_follower_goes_on_after_the_tail(store: WatchedStore) -> None:
 def test_whoever_tries_again_gets_the_tail_again(
     store: WatchedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(path: str) -> memoryview:
+    def away(path: str, *, most: int = 0) -> memoryview:
         raise Transient("away")
 
     cursor = Cursor()
@@ -148,3 +149,55 @@ def test_whoever_tries_again_gets_the_tail_again(
         with pytest.raises(Transient):
             _texts(store, 2, cursor, tail=1)
     assert _texts(store, 2, cursor, tail=1) == ["z"]
+
+
+def test_a_line_without_an_end_in_sight_is_cut_and_says_so() -> None:
+    store = WatchedStore(memory_store())
+    piece = "x" * 60_000
+    for number in range(1, 9):
+        _segment(store, 0, 1, number, [f"{number} {piece}>"] * 10)
+    _segment(store, 0, 1, 9, ["9 the end"])
+    [head, *rest] = _texts(store, tail=1)
+    assert head.startswith("[truncated: only the last 1 MiB of this line] xxx")
+    assert rest[-1] == "the end"
+    assert len(head) + sum(map(len, rest)) < 1_100_000
+    assert len(store.got_paths) == 3  # of nine
+
+
+def test_what_comes_before_a_long_line_is_found() -> None:
+    store = WatchedStore(memory_store())
+    piece = "x" * 60_000
+    _segment(store, 0, 1, 1, ["1 first", "1 second"])
+    for number in range(2, 9):
+        _segment(store, 0, 1, number, [f"{number} {piece}>"] * 10)
+    found = _texts(store, tail=2)
+    assert found[0] == "second"
+    assert found[1].startswith("[truncated:")
+    assert len("".join(found)) < 1_100_000
+
+
+def test_it_is_not_looked_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sojourn.storage.logtail._SKIPPED", 100_000)
+    store = WatchedStore(memory_store())
+    for number in range(1, 9):
+        _segment(store, 0, 1, number, [f"{number} {'x' * 60_000}>"] * 10)
+    assert _texts(store, tail=2)[0].startswith("[truncated:")
+    assert len(store.got_paths) == 2  # of eight
+
+
+def test_ends_of_lines_without_a_time_are_no_lines() -> None:
+    store = memory_store()
+    store.put(layout.segment_path(0, 1, 1), b"\n" * (20 << 20) + f"{_time(1)}|x\n".encode())
+    assert _texts(store) == _texts(store, tail=5) == ["x"]
+
+
+def test_a_segment_of_one_piece_or_of_empty_lines_takes_little_memory() -> None:
+    store = memory_store()
+    for data in (b"\n" * (20 << 20), f"{_time(1)}>{'x' * (20 << 20)}\n".encode()):
+        store.put(layout.segment_path(0, 1, 1), data)
+        tracemalloc.start()
+        try:
+            assert sum(map(len, _texts(store, tail=1))) < 1_100_000
+            assert tracemalloc.get_traced_memory()[1] < 100 << 20
+        finally:
+            tracemalloc.stop()

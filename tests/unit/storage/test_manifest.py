@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sojourn.core.errors import IntegrityError
+from sojourn.core.errors import IntegrityError, QuotaError
 from sojourn.storage import manifest as module
 from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import (
@@ -418,3 +418,33 @@ def test_same_content_is_about_what_a_reader_sees() -> None:
     assert not one.same_content(one._replace(parts=(part._replace(digest=OTHER),)))
     assert not one.same_content(one._replace(size=8))
     assert not one.same_content(one._replace(kind="l"))
+
+
+def test_more_entries_than_its_bytes_can_honestly_have_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_FEW_PARTS", 1000)
+    rows = b"".join(json.dumps(folder_row(f"{n:06}")).encode() + b"\n" for n in range(5000))
+    tail = json.dumps({"entries": 5000, "objects": []}).encode() + b"\n"
+    assert _decoded(zlib.compress(HEAD + rows + tail, 9)) is None
+    holes = [[-1, 0, 1, ""]] * 5000
+    row = json.dumps(file_row("a", size=5000, parts=holes)).encode() + b"\n"
+    tail = json.dumps({"entries": 1, "objects": []}).encode() + b"\n"
+    assert _decoded(zlib.compress(HEAD + row + tail, 9)) is None
+
+
+def test_what_no_reader_would_take_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Entry("a", FOLDER, 0o755, 1)
+    for name in ("_PARTS", "_LARGEST"):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, 0)
+            with pytest.raises(QuotaError, match="Could not store a snapshot of 1 files"):
+                encode(Manifest({"a": entry}))
+
+
+@pytest.mark.parametrize("target", ["[" * 900 + "]" * 900, "{}", "null", "1"])
+def test_what_nobody_looks_at_is_checked_as_well(target: str) -> None:
+    row = json.dumps(file_row("a", target="T")).replace('"T"', target)
+    table = [[GOOD_OBJECT, 7]]
+    tail = json.dumps({"entries": 1, "objects": table})
+    assert _decoded(zlib.compress(HEAD + f"{row}\n{tail}\n".encode())) is None

@@ -126,7 +126,7 @@ def test_what_another_run_left_under_the_name_of_a_rank_is_replaced(home: Home) 
 def test_a_folder_has_its_mode_also_if_the_pull_is_broken_off(home: Home) -> None:
     home.rank({"out": Dir(mode=0o755), "out/a": new(b"1"), "out/d": Dir(mode=0o555)})
 
-    def broken(path: str) -> memoryview:
+    def broken(path: str, *, most: int = 0) -> memoryview:
         raise Transient("the store is away")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -138,9 +138,9 @@ def test_a_folder_has_its_mode_also_if_the_pull_is_broken_off(home: Home) -> Non
 
 
 def _only_manifests(
-    get: Callable[[str], memoryview], instead: Callable[[str], memoryview]
-) -> Callable[[str], memoryview]:
-    return lambda path: get(path) if "/snapshots/" in path else instead(path)
+    get: Callable[..., memoryview], instead: Callable[..., memoryview]
+) -> Callable[..., memoryview]:
+    return lambda path, **how: (get if "/snapshots/" in path else instead)(path, **how)
 
 
 def test_names_that_leave_no_room_for_a_suffix_are_shortened(home: Home) -> None:

@@ -8,6 +8,7 @@ import itertools
 import os
 import random
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from sojourn.core.context import Context
 from sojourn.core.errors import IntegrityError, QuotaError, Transient
 from sojourn.core.events import Note
 from sojourn.storage import layout
+from sojourn.storage.digest import digest_of
 from sojourn.storage.ranks import newest_of_rank, snapshots_of_rank
 from sojourn.storage.store import Store
 from tests.support.disks import small_disk
@@ -345,3 +347,60 @@ def test_a_file_that_cannot_be_flushed_singly_is_flushed_with_all(
     disk.error = number
     assert home.pull() == ["out/a"]
     assert disk.syncs == 1
+
+
+@pytest.mark.parametrize("name", ["²", "1", "00000002x", "0000000²", "x/00000009", "-0000001"])
+def test_what_is_not_named_like_a_snapshot_is_none(home: Home, name: str) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"whole")})
+    for line in (layout.WORKDIR, line_of()):
+        home.store.put(f"{layout.snapshots_prefix(line)}/{name}", b"[" * 60_000)
+    home.pull()
+    assert home.files() == {"out/a": b"whole"}
+    assert home.warnings == []
+
+
+def test_an_object_that_became_larger_is_not_fetched(home: Home) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"abc")})
+    [item] = home.store.list(layout.objects_prefix(line_of()))
+    home.store._inner.put(item.path, b"abc" + bytes(50 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(IntegrityError, match="too large"):
+            home.pull()
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_manifest_that_is_too_large_is_not_fetched(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.rank({"out": Dir(), "out/a": new(b"whole")})
+    monkeypatch.setattr("sojourn.storage.manifest._LARGEST", 1 << 20)
+    home.store.put(layout.snapshot_path(line_of(), 2), bytes(50 << 20))
+    tracemalloc.start()
+    try:
+        home.pull()
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+    assert home.files() == {"out/a": b"whole"}
+    assert "too large" in home.warnings[0]
+
+
+def test_many_names_of_the_same_bytes_are_not_in_memory_at_once(home: Home) -> None:
+    content = b"x" * (12 << 20)
+    digest = digest_of(content)
+    path = f"{layout.objects_prefix(line_of())}/{digest}"
+    home.store.put(path, content)
+    home.rank({"out": Dir(), "out/a": new(b"whole")})
+    size = len(content)
+    rows = [folder_row("out")]
+    rows += [file_row(f"out/{n}", size=size, parts=[[0, 0, size, digest]]) for n in range(20)]
+    home.store.put(layout.snapshot_path(line_of(), 2), raw_manifest(rows, [[path, 1 << 40]]))
+    tracemalloc.start()
+    try:
+        home.pull()
+        assert tracemalloc.get_traced_memory()[1] < 150 << 20  # of 240
+    finally:
+        tracemalloc.stop()

@@ -260,7 +260,7 @@ def test_a_snapshot_that_is_always_swept_in_time_is_an_error_and_not_nothing(
     take(writer(store), tmp_path)
 
     class Fleeting(FaultyStore):
-        def get(self, path: str) -> memoryview:
+        def get(self, path: str, *, most: int = 0) -> memoryview:
             raise NotFound(path)
 
     fleeting = Fleeting(store, Fault.BEFORE, -1)

@@ -19,6 +19,7 @@ from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
+from sojourn.core.untrusted import UNREADABLE, parsed
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
@@ -364,11 +365,9 @@ def _second(text: str) -> str:
 
 def _why(event: Any) -> str:
     """What an entry of the log says of a failure."""
-    import json  # few tasks have failures to tell of
-
     text = str((event.get("properties") or {}).get("statusMessage", ""))
     try:
-        error = json.loads(text)["error"]
+        error = parsed(text)["error"]
         return reason(str(error["code"]), str(error["message"]))
-    except (ValueError, KeyError, TypeError):
+    except UNREADABLE:
         return reason("", text or str(event["operationName"]["value"]))

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.core.errors import Transient
+from sojourn.storage.objectinfo import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,8 +45,8 @@ class WatchedStore:
                     raise
             time.sleep(_PAUSE)
 
-    def get(self, path: str) -> memoryview:
-        return self._tried(lambda: self._store.get(path))
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
+        return self._tried(lambda: self._store.get(path, most=most))
 
     def stream(self, path: str) -> Iterator[memoryview]:
         return self._store.stream(path)

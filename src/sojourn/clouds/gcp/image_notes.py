@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sojourn.core.untrusted import UNREADABLE, parsed
+
 __all__ = ["note_of", "own_name", "told_by"]
 
 _KEYS = ("image", "base", "user", "task")
@@ -23,7 +25,7 @@ def note_of(image: str, base: str, user: str, task: str) -> str:
 def told_by(found: Any) -> dict[str, str]:
     """What an image tells; nothing: it is not ours."""
     try:
-        told = json.loads(found.get("description", ""))["sojourn"]
+        told = parsed(found.get("description", ""))["sojourn"]
         return {key: str(told[key]) for key in _KEYS}
-    except (ValueError, KeyError, TypeError):
+    except UNREADABLE:
         return {}

@@ -13,6 +13,7 @@ from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.regions import region_of, zone
 from sojourn.clouds.vm.containers import PATH, parsed
 from sojourn.clouds.vm.known import Known
+from sojourn.core import untrusted
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 
@@ -185,7 +186,7 @@ def _location(id: TaskId, where: str, container: str) -> Location:
 def _told(rule: Any) -> dict[str, str] | None:
     """What a firewall rule tells; None: it is not ours."""
     try:
-        told = json.loads(rule.get("description", ""))["sojourn"]
+        told = untrusted.parsed(rule.get("description", ""))["sojourn"]
         return {name: str(told[name]) for name in ("zone", "container")}
-    except (ValueError, KeyError, TypeError):
+    except untrusted.UNREADABLE:
         return None

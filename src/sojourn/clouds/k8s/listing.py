@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.jobs import rank_of
 from sojourn.clouds.k8s.scaler import is_machine
-from sojourn.core.errors import InvalidInput, SojournError
 from sojourn.core.report import Report
-from sojourn.core.status import RankRecord, task_status
+from sojourn.core.status import MACHINES_AT_MOST, RankRecord, task_status
+from sojourn.core.untrusted import UNREADABLE, number, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +50,7 @@ def states(api: Api, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
 def _ranks(pods: list[Object]) -> set[int]:
     """Of an MPI program, which has no Job for each: its pods tell how many there are."""
     counts = [pod["metadata"]["labels"].get(names.RANKS, "0") for pod in pods]
-    return set(range(max(map(int, counts), default=0)))
+    return set(range(min(MACHINES_AT_MOST, max((number(c) or 0 for c in counts), default=0))))
 
 
 def final_reports(pods: list[Object]) -> dict[int, tuple[str, Report]]:
@@ -62,8 +61,8 @@ def final_reports(pods: list[Object]) -> dict[int, tuple[str, Report]]:
             message = (item.get("state", {}).get("terminated") or {}).get("message")
             if item["name"] != names.AGENT or not message:
                 continue
-            with suppress(ValueError, KeyError, TypeError, InvalidInput, SojournError):
-                report = Report.from_dict(json.loads(message))
+            with suppress(*UNREADABLE):
+                report = Report.from_dict(parsed(message))
                 known = found.get(report.rank)
                 if known and known[1].attempt > report.attempt:
                     continue

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s.secret import SecretObjects, in_secret
 from sojourn.core.errors import NotFound
 from sojourn.storage import layout
+from sojourn.storage.objectinfo import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +37,10 @@ class TaskStore:
             raise NotFound("Nothing is stored yet")
         return self._opened()
 
-    def get(self, path: str) -> memoryview:
-        return self._secret.get(path) if in_secret(path) else self._to_read().get(path)
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
+        if in_secret(path):
+            return self._secret.get(path)  # a Secret is small, and only laptops write to it
+        return self._to_read().get(path, most=most)
 
     def stream(self, path: str) -> Iterator[memoryview]:
         return iter([self.get(path)]) if in_secret(path) else self._to_read().stream(path)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
+import stat
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from sojourn.core.untrusted import number, parsed
+from sojourn.storage.files import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,11 +22,14 @@ __all__ = [
     "read_lock",
     "read_machines",
     "read_rows",
+    "read_small",
     "try_lock",
     "write_lock",
     "write_whole",
 ]
 
+# Whatever it is by now: a pipe must not make anybody wait.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST_LOCK = 4096  # bytes that a lock may say
 
 
@@ -51,19 +57,36 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     with suppress(FileNotFoundError):
         for line in path.read_text(errors="replace").splitlines():
             with suppress(ValueError):
-                rows += _rows([json.loads(line)])
+                rows += _rows([parsed(line)])
     return rows
 
 
 def read_machines(path: Path) -> list[dict[str, str]]:
     """The machines that a supervisor wrote down; absent or damaged: none."""
     try:
-        rows = _rows(json.loads(path.read_text()))
+        rows = _rows(parsed(path.read_text()))
     except (FileNotFoundError, ValueError):
         return []
     return [
-        row for row in rows if {"id", "pid", "started"} <= row.keys() and row["pid"].isdecimal()
+        row
+        for row in rows
+        if {"id", "pid", "started"} <= row.keys() and number(row["pid"]) is not None
     ]
+
+
+def read_small(path: Path, most: int) -> bytes:
+    """The bytes of a file in a store, of which anything may have been made by now.
+
+    It is no file, or too large: raises ValueError.
+    """
+    descriptor = os.open(path, _READ)
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > most:
+            raise ValueError(f"{path.name} is not a file, or too large")
+        return read_whole(descriptor, info.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def _rows(data: object) -> list[dict[str, str]]:

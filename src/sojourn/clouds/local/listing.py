@@ -7,11 +7,10 @@ left out: a closer look tells what is wrong, and starts a supervisor where one i
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.local.files import read_lock, read_machines
+from sojourn.clouds.local.files import read_lock, read_machines, read_small
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
@@ -19,7 +18,8 @@ from sojourn.clouds.local.strays import is_agent
 from sojourn.clouds.local.wanted import Wanted
 from sojourn.core.activity import Activity
 from sojourn.core.report import Report
-from sojourn.core.status import RankRecord, task_status
+from sojourn.core.status import MACHINES_AT_MOST, RankRecord, task_status
+from sojourn.core.untrusted import LARGEST, UNREADABLE, number, parsed_bytes
 from sojourn.storage import layout
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["states"]
 
 _FORMAT = 1  # of the task's description
-_UNSURE = (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError)
+_LARGEST = 16 << 20  # bytes of it
+_UNSURE = (OSError, *UNREADABLE)
 
 
 def states(ctx: Context, root: Path, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
@@ -86,10 +87,11 @@ def _is_supervised(folders: TaskFolders, here: Place) -> bool:
 
 
 def _records(store: Path) -> list[RankRecord]:
-    task = _read(store / layout.TASK)
-    if task["format"] != _FORMAT:
+    task = _read(store / layout.TASK, _LARGEST)
+    ranks = task["task"]["parallelism"]
+    if task["format"] != _FORMAT or not 0 < ranks <= MACHINES_AT_MOST:
         raise ValueError
-    return [_record(store, rank) for rank in range(task["task"]["parallelism"])]
+    return [_record(store, rank) for rank in range(ranks)]
 
 
 def _record(store: Path, rank: int) -> RankRecord:
@@ -107,11 +109,11 @@ def _record(store: Path, rank: int) -> RankRecord:
 def _newest(first: Path) -> int:
     """The largest number beside a path; none: 0."""
     try:
-        return max((int(name) for name in os.listdir(first.parent) if name.isdecimal()), default=0)
+        names = [name for name in os.listdir(first.parent) if len(name) == len(first.name)]
+        return max((number(name) or 0 for name in names), default=0)
     except FileNotFoundError:
         return 0
 
 
-def _read(path: Path) -> Any:
-    with open(path, "rb") as file:
-        return json.loads(file.read())
+def _read(path: Path, most: int = LARGEST) -> Any:
+    return parsed_bytes(read_small(path, most), most=most)

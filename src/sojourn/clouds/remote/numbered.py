@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Numbered"]
 
+_LONGEST = 64  # bytes of a number
 _NUMBERED_WITHIN = 5.0  # seconds, for a process to tell its number
 
 
@@ -60,9 +61,11 @@ class Numbered:
     def _without_number(self, data: bytes) -> bytes:
         self._first += data
         pid, newline, rest = self._first.partition(b"\n")
+        if len(pid) > _LONGEST:  # it is no number, and all of it is output
+            pid, newline, rest = b"", b"\n", self._first
         if newline:
             with self._lock:
-                self._pid = pid.decode("ascii", "replace")
+                self._pid = pid.decode("ascii", "replace") or "-"
                 early, self._early = self._early, []
             self._numbered.set()
             for number in early:

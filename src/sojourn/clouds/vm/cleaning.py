@@ -19,6 +19,7 @@ __all__ = ["Cleaner", "keys_of"]
 
 _COMMAND = f'{ON_MACHINE}.cleaning "$@"'
 _LINES = 5  # of what it printed, for an error
+_KEPT = 16 << 10  # bytes
 
 
 class Cleaner:
@@ -46,10 +47,13 @@ def _clean(ctx: Context, reach: Reach, keys: Sequence[str]) -> None:
     process = reach.run(ctx, ["/bin/sh", "-c", _COMMAND, "sh", *keys])
     try:
         process.close_input()
-        said = b"".join(data for _, data in process.output()).decode(errors="replace")
+        said = b""
+        for _, data in process.output():
+            said = (said + data)[-_KEPT:]
         code = process.wait()
     finally:
         process.close()
     if code:
-        lines = "".join(f"\n  {line}" for line in said.splitlines()[-_LINES:])
+        last = said.decode(errors="replace").splitlines()[-_LINES:]
+        lines = "".join(f"\n  {line}" for line in last)
         raise SojournError(f"Could not clean the machine: exit code {code}{lines}")

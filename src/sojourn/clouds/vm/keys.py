@@ -23,6 +23,7 @@ __all__ = ["key_pair", "make_key_pair"]
 
 _KIND = b"ssh-ed25519"
 _BLOCK = 8  # bytes
+_LONGEST = 4096  # bytes of a seed; ours have 32
 
 
 def make_key_pair(store: Store, id: TaskId) -> KeyPair:
@@ -31,14 +32,14 @@ def make_key_pair(store: Store, id: TaskId) -> KeyPair:
 
     seed = secrets.token_bytes(32)
     if not store.put_new(SEED, seed):
-        seed = bytes(store.get(SEED))
+        seed = bytes(store.get(SEED, most=_LONGEST))
     return _derived(seed, id)
 
 
 def key_pair(store: Store, id: TaskId) -> KeyPair | None:
     """The key of a task; None if it has none."""
     try:
-        return _derived(bytes(store.get(SEED)), id)
+        return _derived(bytes(store.get(SEED, most=_LONGEST)), id)
     except NotFound:
         return None
 

@@ -11,7 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sojourn.core.status import RankRecord, RankStatus, State, of_ranks, rank_status
+from sojourn.core.status import (
+    MACHINES_AT_MOST,
+    RankRecord,
+    RankStatus,
+    State,
+    of_ranks,
+    rank_status,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +50,8 @@ class GroupView:
 
 def status_of(group: GroupView) -> Status | None:
     """The state that a group tells; None: it does not."""
+    if group.ranks > MACHINES_AT_MOST:
+        return None  # nobody of us made it so
     if not group.ranks or group.going:
         return None
     left = [rank for rank in range(group.ranks) if rank not in group.reports]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.vm.paths import PROBLEMS
-from sojourn.core.errors import NotFound
+from sojourn.core.errors import IntegrityError, NotFound
 from sojourn.core.events import CloudEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from sojourn.storage.store import Store
+    from sojourn.storage.store import ObjectInfo, Store
 
 __all__ = ["read_problems"]
 
@@ -24,13 +25,12 @@ def read_problems(open_store: Callable[[], Store]) -> list[CloudEvent]:
     try:
         store = open_store()
         found = [item for item in store.list(PROBLEMS) if item.size <= _LONGEST]
-        return [
-            CloudEvent(
-                item.modified.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "boot-failed",
-                bytes(store.get(item.path)).decode("utf-8", "replace").strip(),
-            )
-            for item in found[:_MOST]
-        ]
+        return [event for item in found[:_MOST] for event in _event(store, item)]
     except NotFound:
         return []
+
+
+def _event(store: Store, item: ObjectInfo) -> Iterator[CloudEvent]:
+    with suppress(IntegrityError):  # it grew meanwhile
+        said = bytes(store.get(item.path, most=_LONGEST)).decode("utf-8", "replace").strip()
+        yield CloudEvent(item.modified.strftime("%Y-%m-%dT%H:%M:%SZ"), "boot-failed", said)

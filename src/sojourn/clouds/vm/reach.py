@@ -144,7 +144,7 @@ class SshReach:
                 "too much for keys",
                 hint="Something on the machine replaced them; stop and start the task.",
             )
-        lines = bytes(store.get(path)).decode("ascii", "replace").splitlines()
+        lines = bytes(store.get(path, most=_LONGEST)).decode("ascii", "replace").splitlines()
         return "\n".join(m[0] for line in lines if (m := _KEY.match(line)))
 
     def _gone(self) -> NotFound:

@@ -20,6 +20,7 @@ __all__ = ["SshConnection", "SshProcess", "end"]
 
 _CONNECTED = b"+"  # what the relay says first
 _REFUSED = 255  # ssh's own exit code
+_KEPT = 64 << 10  # bytes of what it says
 
 
 def end(pid: int) -> None:
@@ -52,7 +53,7 @@ class SshProcess:
     def output(self) -> Iterator[tuple[int, bytes]]:
         for stream, data in self._started.output():
             if stream == 2 and not self._reached:
-                self._said += data
+                self._said = (self._said + data)[:_KEPT]
                 first, newline, _ = self._said.partition(b"\n")
                 if not newline or not first.isdigit():  # ssh itself speaks
                     continue
@@ -96,7 +97,7 @@ class SshConnection:
         for stream, data in self._output:
             if stream == 1:
                 return data.removeprefix(_CONNECTED)
-            said += data
+            said = (said + data)[-_KEPT:]
         self._started.close()
         why = " ".join(said.decode("utf-8", "replace").split()) or "the machine is gone"
         raise Transient(

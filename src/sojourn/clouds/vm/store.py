@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from sojourn.clouds.vm.containers import ancestors, overlap
 from sojourn.clouds.vm.paths import NAMES, OWNER, OWNERS
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
+from sojourn.core.untrusted import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,7 +138,7 @@ class Folder:
 
 def _owner_of(store: Store) -> str:
     try:
-        return bytes(store.get(OWNER)).decode(errors="replace")
+        return bytes(store.get(OWNER, most=LARGEST)).decode(errors="replace")
     except NotFound:
         return ""
 

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from sojourn.storage.failures import damaged
 from sojourn.storage.served.frames import BrokenFrame, Frame, Kind
 from sojourn.storage.served.messages import error_from, text_from
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from sojourn.core.errors import SojournError
 
 __all__ = ["Answer", "Call", "Lost"]
-
-_LARGEST = 1 << 40  # bytes; no disk of a laptop takes more
 
 
 class Lost(Exception):
@@ -31,10 +30,14 @@ class Answer:
 
 
 class Call:
-    """The connection's reader takes frames; one other thread waits."""
+    """The connection's reader takes frames; one other thread waits.
 
-    def __init__(self) -> None:
+    `most`: bytes that the body of the answer may have.
+    """
+
+    def __init__(self, most: int) -> None:
         self.moved = time.monotonic()  # when something of it came or went
+        self._most = most
         self._answer = Answer()
         self._filled = 0
         self._error: SojournError | Lost | None = None
@@ -58,8 +61,12 @@ class Call:
         said = text_from(frame.body)
         if frame.kind == Kind.BEGIN:
             size = said.get("size")
-            if not isinstance(size, int) or not 0 <= size < _LARGEST:
+            if type(size) is not int or size < 0:
                 raise BrokenFrame("an answer has no size")
+            if size > self._most:  # a server of an older version does not know how much we take
+                self._error = damaged("An object", f"too large ({size:,} bytes)")
+                self._done.set()
+                return True
             self._answer.said = said
             self._answer.body = bytearray(size)
             return False

@@ -8,6 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sojourn.core.errors import Transient
+from sojourn.core.untrusted import LARGEST
+from sojourn.storage.failures import damaged
+from sojourn.storage.objectinfo import MOST
 from sojourn.storage.served.calls import Lost
 from sojourn.storage.served.messages import batches, listing_from
 from sojourn.storage.served.opener import Opener, Unopened
@@ -28,6 +31,7 @@ _SLOW = 1800.0  # seconds for which a disk may be busy with what it has to keep
 _PART = 1 << 20  # bytes that a stream reads in one call
 _AHEAD = 2  # calls of a stream that are under way while its caller is busy
 _RANGES_AT_ONCE = 1000
+_LISTING = 256 << 20  # bytes of a listing: some two million objects
 
 
 class ServedStore:
@@ -42,13 +46,13 @@ class ServedStore:
         self._opener = Opener(open_stream)
         self._retry_for = retry_for
 
-    def get(self, path: str) -> memoryview:
-        return memoryview(self._call({"call": "get", "path": path}).body)
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
+        return memoryview(self._call({"call": "get", "path": path, "most": most}, most=most).body)
 
     def stream(self, path: str) -> Iterator[memoryview]:
         # The caller sets the pace: a server that sends on would fill the memory.
-        first = self._call(_part(path, 0, ""))
-        size, tag = int(first.said["whole"]), str(first.said["tag"])
+        first = self._call(_part(path, 0, ""), most=_PART)
+        size, tag = _whole(path, first.said), str(first.said.get("tag"))
         ahead: deque[tuple[dict[str, Any], tuple[Connection, Call] | None]] = deque()
         at = _PART
         answer = first
@@ -67,9 +71,10 @@ class ServedStore:
         found: list[memoryview] = []
         for first in range(0, max(len(ranges), 1), _RANGES_AT_ONCE):
             wanted = [list(part) for part in ranges[first : first + _RANGES_AT_ONCE]]
-            answer = self._call({"call": "ranges", "path": path, "ranges": wanted})
+            said = {"call": "ranges", "path": path, "ranges": wanted}
+            answer = self._call(said, most=sum(length for _, length in wanted))
             start = 0
-            for size in answer.said["sizes"]:
+            for size in _sizes(path, answer.said, len(wanted)):
                 found.append(memoryview(answer.body)[start : start + size])
                 start += size
         return found
@@ -89,10 +94,11 @@ class ServedStore:
         self._call({"call": "copy", "source": source, "target": target}, patience=_SLOW)
 
     def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
-        return listing_from(self._call({"call": "list", "prefix": prefix, "after": after}).body)
+        said = {"call": "list", "prefix": prefix, "after": after}
+        return listing_from(self._call(said, most=_LISTING).body)
 
     def head(self, path: str) -> ObjectInfo | None:
-        found = listing_from(self._call({"call": "head", "path": path}).body)
+        found = listing_from(self._call({"call": "head", "path": path}, most=LARGEST).body)
         return found[0] if found else None
 
     def delete(self, paths: Sequence[str]) -> None:
@@ -115,14 +121,19 @@ class ServedStore:
         self.close()
 
     def _call(
-        self, said: dict[str, Any], body: Buffer | None = None, *, patience: float = 0.0
+        self,
+        said: dict[str, Any],
+        body: Buffer | None = None,
+        *,
+        patience: float = 0.0,
+        most: int = 0,
     ) -> Answer:
         patience = patience or self._retry_for
         large = body is not None and len(body) > _LARGE
         began = connected = time.monotonic()
         while True:
             try:
-                return self._opener.connection().call(said, body, patience)
+                return self._opener.connection().call(said, body, patience, most)
             except Lost as error:
                 lost: Exception = error
                 if large:
@@ -138,7 +149,7 @@ class ServedStore:
     def _started(self, said: dict[str, Any]) -> tuple[Connection, Call] | None:
         try:
             connection = self._opener.connection()
-            return connection, connection.start(said)
+            return connection, connection.start(said, _PART)
         except (Lost, Unopened):
             return None  # another try when it is waited for
 
@@ -147,7 +158,25 @@ class ServedStore:
             connection, call = started
             with suppress(Lost):
                 return connection.finish(call, self._retry_for)
-        return self._call(said)
+        return self._call(said, most=_PART)
+
+
+def _whole(path: str, said: dict[str, Any]) -> int:
+    size = said.get("whole")
+    if type(size) is not int:
+        raise damaged(path, "its server does not tell its size")
+    return size
+
+
+def _sizes(path: str, said: dict[str, Any], count: int) -> list[int]:
+    sizes = said.get("sizes")
+    if (
+        not isinstance(sizes, list)
+        or len(sizes) != count
+        or not all(type(size) is int and size >= 0 for size in sizes)
+    ):
+        raise damaged(path, "its server does not tell the sizes of its parts")
+    return sizes
 
 
 def _part(path: str, start: int, tag: str) -> dict[str, Any]:

@@ -77,16 +77,16 @@ class Connection:
         """Whether it is of no more use."""
         return self._over is not None
 
-    def start(self, said: dict[str, Any]) -> Call:
+    def start(self, said: dict[str, Any], most: int) -> Call:
         """Begin a call without a body, to be waited for later; raises Lost."""
-        return self._begin(said)[1]
+        return self._begin(said, most)[1]
 
-    def call(self, said: dict[str, Any], body: Buffer | None, patience: float) -> Answer:
+    def call(self, said: dict[str, Any], body: Buffer | None, patience: float, most: int) -> Answer:
         """Make a call and wait for its answer; raises the store's errors, and Lost.
 
-        `patience`: seconds for which nothing of it may move.
+        `patience`: seconds for which nothing of it may move. `most`: bytes of the answer's body.
         """
-        id, call = self._begin(said)  # noqa: A001
+        id, call = self._begin(said, most)  # noqa: A001
         if body is not None:
             self._send_body(id, call, body)
         return self.finish(call, patience)
@@ -105,11 +105,11 @@ class Connection:
             if thread is not threading.current_thread():
                 thread.join(_JOINED_WITHIN)
 
-    def _begin(self, said: dict[str, Any]) -> tuple[int, Call]:
+    def _begin(self, said: dict[str, Any], most: int) -> tuple[int, Call]:
         text = text_to(said)
         if len(text) > PIECE:
             raise IntegrityError("a request to the store is too long")
-        call = Call()
+        call = Call(most)
         with self._lock:
             if self._over:
                 raise Lost(str(self._over))

@@ -14,6 +14,8 @@ from sojourn.core.errors import (
     SojournError,
     Transient,
 )
+from sojourn.core.untrusted import UNREADABLE, decodable, decoded, parsed_bytes
+from sojourn.storage.failures import damaged
 from sojourn.storage.objectinfo import ObjectInfo
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ _ERRORS = {kind.__name__: kind for kind in (AuthError, IntegrityError, NotFound,
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _REQUEST = 64 << 10  # bytes of paths in one request
+_HOUR = 3600.0  # seconds
+_LONGEST = 128 << 10  # bytes of one, and of what an answer says of itself
 
 
 def text_to(value: Any) -> bytes:
@@ -42,7 +46,7 @@ def text_to(value: Any) -> bytes:
 
 def text_from(data: bytes) -> dict[str, Any]:
     """What a frame says; raises ValueError."""
-    value = json.loads(data)
+    value = parsed_bytes(data, most=_LONGEST)
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value
@@ -67,7 +71,7 @@ def error_from(said: dict[str, Any]) -> SojournError:
     if kind is not None:
         return kind(message, hint=hint)
     pause = said.get("pause")
-    retry_after = float(pause) if isinstance(pause, int | float) else 1.0
+    retry_after = float(pause) if isinstance(pause, int | float) and 0 <= pause < _HOUR else 1.0
     return Transient(message, hint=hint, retry_after=retry_after)
 
 
@@ -81,11 +85,17 @@ def listing_to(found: Sequence[ObjectInfo]) -> bytes:
 
 
 def listing_from(data: bytes | bytearray | memoryview) -> list[ObjectInfo]:
-    """The listing again; raises ValueError."""
-    return [
-        ObjectInfo(str(path), int(size), _EPOCH + timedelta(microseconds=int(at)))
-        for path, size, at in json.loads(bytes(data))
-    ]
+    """The listing again; raises IntegrityError."""
+    try:
+        return [_object(*row) for row in json.loads(decoded(data))]
+    except (*UNREADABLE, MemoryError) as error:
+        raise damaged("The list of objects", error) from error
+
+
+def _object(path: object, size: object, at: object) -> ObjectInfo:
+    if type(path) is not str or type(size) is not int or type(at) is not int:
+        raise TypeError("an object has no name, size or time")
+    return ObjectInfo(decodable(path), size, _EPOCH + timedelta(microseconds=at))
 
 
 def batches(paths: Sequence[str]) -> Iterator[list[str]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sojourn.core.errors import Transient
-from sojourn.storage.failures import translated, truncated
+from sojourn.storage.failures import translated, truncated, within
 from sojourn.storage.served.frames import PIECE
 from sojourn.storage.served.messages import listing_to
 
@@ -32,7 +33,8 @@ class Reply(Protocol):
 def _get(store: FolderStore, said: dict[str, Any], reply: Reply) -> None:
     path = str(said["path"])
     with translated(path), store.reading(path) as descriptor:
-        size = os.fstat(descriptor).st_size
+        # A client of an older version does not say how much it takes.
+        size = within(path, os.fstat(descriptor).st_size, int(said.get("most", sys.maxsize)))
         reply.begin(size=size)
         _send(reply, path, descriptor, 0, size)
 

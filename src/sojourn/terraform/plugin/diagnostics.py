@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sojourn.core.escape import escaped_lines
 from sojourn.terraform.plugin import wire
 from sojourn.terraform.plugin.values import Object, sendable
 
@@ -26,11 +27,11 @@ class Diagnostic:
     warning: bool = False
 
     def to_wire(self) -> wire.Diagnostic:
-        """The protocol's form."""
+        """The protocol's form. Terraform prints the texts as they are, so they are escaped."""
         return wire.Diagnostic(
             severity=2 if self.warning else 1,
-            summary=sendable(self.summary),
-            detail=sendable(self.detail),
+            summary=sendable(escaped_lines(self.summary)),
+            detail=sendable(escaped_lines(self.detail)),
             attribute=path_to_wire(self.path) if self.path else None,
         )
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Literal
 
+from sojourn.core.escape import escaped_lines
+
 __all__ = ["Level", "Log"]
 
 Level = Literal["trace", "debug", "info", "warn", "error"]
@@ -28,17 +30,20 @@ class Log:
         return Log(self._name, **{**self._fields, **fields})
 
     def write(self, level: Level, message: str, **fields: object) -> None:
-        """Write one line."""
+        """Write one line. Terraform decodes it and prints the texts as they are: escaped here."""
         line = {
             "@level": level,
-            "@message": message,
+            "@message": escaped_lines(message),
             "@module": self._name,
             "@timestamp": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            **self._fields,
-            **fields,
+            **{name: _shown(value) for name, value in (self._fields | fields).items()},
         }
         # In one piece, since verbs run in parallel. Terraform may be gone, and what is under way
         # has to come to a good end all the same.
         with suppress(OSError):
             sys.stderr.write(json.dumps(line, default=str) + "\n")
             sys.stderr.flush()
+
+
+def _shown(value: object) -> object:
+    return escaped_lines(value) if isinstance(value, str) else value

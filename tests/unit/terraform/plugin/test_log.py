@@ -20,3 +20,15 @@ def test_a_line_is_what_terraform_reads(capsys: pytest.CaptureFixture[str]) -> N
         "verb": "read",
         "seconds": 0.5,
     }
+
+
+def test_what_terraform_would_print_as_it_is_does_nothing_to_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Log("x").write("warn", "a\x1b[2Jb\nc", why="\x9b\u202e", number=1)
+    read = json.loads(capsys.readouterr().err)
+    assert (read["@message"], read["why"], read["number"]) == (
+        "a\\x1b[2Jb\nc",
+        r"\x9b\u202e",
+        1,
+    )

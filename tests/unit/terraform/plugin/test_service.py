@@ -153,6 +153,12 @@ class TestTextsThatCannotBeSent:
         [told] = response.diagnostics
         assert (told.summary, told.detail) == (r"a\udcff", r"a\udcff")
 
+    def test_that_would_act_on_a_terminal_are_spelled_out_too(self, served: Served) -> None:
+        evil = "a\x1b]0;x\x07\r\u202e\ud800\nb"
+        served.thing.error = Failure([Diagnostic(evil, evil)])
+        [told] = served.create().diagnostics
+        assert told.summary == told.detail == "a\\x1b]0;x\\x07\\r\\u202e\\ud800\nb"
+
     def test_in_a_state_are_spelled_out(self, served: Served) -> None:
         served.thing.made = _NOT_UTF_8
         assert _made(served.create()) == r"a\udcff"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s.on_machine.packing import unpacked
 from sojourn.core.errors import NotFound
 from sojourn.storage import layout
-from sojourn.storage.store import ObjectInfo
+from sojourn.storage.store import MOST, ObjectInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,9 +31,9 @@ class TaskStore:
         self._store = store
         self._folder = folder
 
-    def get(self, path: str) -> memoryview:
+    def get(self, path: str, *, most: int = MOST) -> memoryview:
         if path not in _FROM_SECRET:
-            return self._store.get(path)
+            return self._store.get(path, most=most)
         try:
             found = (self._folder / path).read_bytes()
             return memoryview(unpacked(found) if path == layout.TASK else found)

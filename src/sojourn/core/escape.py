@@ -2,8 +2,10 @@
 
 Names of files, reasons and whatever else comes from machines and users may hold control
 characters: with them a name could move the cursor, hide lines, or have the terminal type. What
-Sojourn says itself passes through here, on terminals and in pipes. The lines of scripts do not:
-they are shown as they are, for a log may have colours.
+Sojourn says itself passes through here: on terminals and in pipes, in Terraform's diagnostics, and
+in the text of an exception, which Python prints with its traceback. The lines of scripts do not:
+they are shown as they are, for a log may have colours. Nor does data for programs: JSON rows have
+escapes of their own, and an exception's `message` is the plain text.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ def _named(code: int) -> str:
         code -= 0xDC00
     if code < 0x20 or 0x7F <= code < 0xA0:
         return rf"\x{code:02x}"
-    return rf"\u{code:04x}" if code in _DIRECTIONS else chr(code)
+    if code in _DIRECTIONS or _is_half(code):
+        return rf"\u{code:04x}"
+    return chr(code)
+
+
+def _is_half(code: int) -> bool:
+    """Of a surrogate pair, and no byte of a name either: nothing can be encoded with it."""
+    return 0xD800 <= code < 0xE000 and not 0xDC80 <= code < 0xDD00
 
 
 _TABLE = _Table()
