@@ -61,6 +61,18 @@ def test_jobs_find_no_token(kit: KubernetesKit, forge: SimForge) -> None:
     assert forge.work.runners == {}
 
 
+def test_the_default_image_runs_the_program(kit: KubernetesKit, forge: SimForge) -> None:
+    """It has no ICU, which the program needs or has to be told of its absence; both ways to
+    register."""
+    for single in (False, True):
+        image = {"image": "ubuntu", "idle_timeout": 300, "single": single}
+        runner = launched(kit, forge, **image)
+        job = finished(forge, forge.work.queue("ldconfig -p | grep libicuuc || echo no ICU here"))
+        assert "no ICU here" in job.log
+        runner.remove(token=forge.token)
+    assert forge.work.runners == {}
+
+
 def test_a_loss_in_the_middle_of_a_job(kit: KubernetesKit, forge: SimForge) -> None:
     runner = launched(kit, forge, token_on_machine=True, idle_timeout=15)
     job = forge.work.queue("sleep 8")

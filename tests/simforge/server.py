@@ -113,9 +113,10 @@ def packed(folder: Path, *more: Path, inside: str = "") -> bytes:
     """A tar.gz that is the same for the same files; `inside`: the folder that they are in."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for path in sorted([*folder.iterdir(), *more]):
+        for path in sorted([*folder.rglob("*"), *more]):
             if path.is_file():
-                info = tarfile.TarInfo(inside + path.name)
+                name = path.relative_to(folder) if path.is_relative_to(folder) else path.name
+                info = tarfile.TarInfo(f"{inside}{name}")
                 info.size, info.mode = path.stat().st_size, 0o755
                 archive.addfile(info, io.BytesIO(path.read_bytes()))
     return gzip.compress(buffer.getvalue(), mtime=0)

@@ -14,6 +14,7 @@ from tests.simforge.server import SimForge, served
 from tests.simforge.tls import make_certificate
 from tests.simforge.work import Job
 from tests.support.waiting import until
+from tests.terraform.diagnosed import validated
 from tests.terraform.hcl import quoted
 from tests.terraform.moments import ctrl_c, kill
 from tests.terraform.project import Project
@@ -242,3 +243,14 @@ def test_a_forge_with_a_private_authority(project: Project, tmp_path: Path, cont
 def test_bad_input_is_refused(project: Project, forge: SimForge, more: str, said: str) -> None:
     _write(project, forge, more)
     assert said in project.validate(code=1).said
+
+
+@pytest.mark.parametrize("kind", ["iterative_cml_runner", "iterative_machine"])
+def test_the_name_of_the_page_with_a_hyphen_is_corrected(project: Project, kind: str) -> None:
+    """Terraform allows no such name in any provider, and says which one is meant."""
+    head = f'resource "{kind}" "it" {{\n  cloud = "local"\n  repo  = "https://github.com/a/b"\n'
+    project.write(f"{head}  idle-timeout = 300\n}}\n")
+    project.init()
+    [error] = [each for each in validated(project, code=1) if each.severity == "error"]
+    assert 'An argument named "idle-timeout" is not expected here.' in error.message
+    assert 'Did you mean "idle_timeout"?' in error.message

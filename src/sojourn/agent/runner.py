@@ -234,6 +234,9 @@ class RunnerLife:
             user = int((self._state / "hide").read_text())
             (self._state / "hide").unlink()
             self._tell("hidden", hide_from(user))
+        if (self._state / "want-authorities").exists():
+            (self._state / "want-authorities").unlink()
+            self._tell("authorities", network.usual_authorities())
 
     def _bring(self) -> None:
         try:

@@ -37,7 +37,8 @@ make_user() {
 			fail "jobs cannot use Docker: the image has no Docker (make one that has it with: sojourn image make)"
 	fi
 	[ -z "$hide_identity" ] || hide_identity
-	[ ! -e "$state/certificates" ] || trust_certificates
+	find_authorities
+	[ -z "$ours" ] && [ ! -e "$state/certificates" ] || trust_certificates
 	jobs=$home/.sojourn-jobs  # jobs/now is written by what carries out a job: PID RUN ATTEMPT
 	as_user mkdir -p "$jobs"
 }
@@ -72,10 +73,23 @@ refuse_root() {
 	done
 }
 
+# $usual: the certificates that all programs trust; where an image has none, the agent's ($ours).
+find_authorities() {
+	ours=
+	for usual in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+		[ ! -s "$usual" ] || return
+	done
+	: > "$state/want-authorities"
+	until [ -e "$state/authorities" ]; do sleep 0.2; done
+	ours=1
+	usual=$state/authorities
+}
+
 # Programs that are told of other authorities know no usual ones; so these are among them.
 trust_certificates() {
 	certificates=$home/certificates.pem
-	cat /etc/ssl/certs/ca-certificates.crt "$state/certificates" 2>/dev/null > "$certificates"
+	cat "$usual" "$state/certificates" 2>/dev/null > "$certificates"
+	rm -f "$state/authorities"
 	chmod 644 "$certificates"
 	export SSL_CERT_FILE="$certificates" CURL_CA_BUNDLE="$certificates"
 	export GIT_SSL_CAINFO="$certificates" REQUESTS_CA_BUNDLE="$certificates"

@@ -10,8 +10,34 @@ if ! as_user test -w "$program"; then
 	as_user cp -R "$program" "$home/runner-program"
 	program=$home/runner-program
 fi
-credentials
 cd "$program" || exit 1
+
+# What .NET needs of an image, before anything is registered.
+read -r line < run.sh
+shell=${line#??}
+[ -x "${shell%% *}" ] || fail "GitHub's runner needs ${shell%% *}, which the image lacks"
+if [ -e bin/libcoreclr.so ]; then
+	missing=$(ldd bin/libcoreclr.so bin/libSystem.*.OpenSsl.so bin/libSystem.IO.*.so 2>/dev/null |
+		sed -n 's/^[[:space:]]*\(.*\) => not found.*/\1/p' | sort -u | tr '\n' ' ')
+	[ -z "$missing" ] || fail "GitHub's runner needs libraries that the image lacks: $missing"
+fi
+if [ -z "${DOTNET_SYSTEM_GLOBALIZATION_INVARIANT:-}" ] &&
+	! { ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null | grep -q libicuuc; then
+	say "the image lacks ICU (libicu), so GitHub's runner and .NET jobs know no cultures"
+	export DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1
+fi
+
+# configure ARGUMENTS...: config.sh insists on ICU; without it, do what else it does.
+configure() {
+	if [ -z "${DOTNET_SYSTEM_GLOBALIZATION_INVARIANT:-}" ]; then
+		as_user ./config.sh "$@"
+	else
+		# shellcheck disable=SC2016 # for the other shell
+		as_user bash -c '[ ! -e env.sh ] || . ./env.sh; exec ./bin/Runner.Listener configure "$@"' \
+			bash "$@"
+	fi
+}
+credentials
 
 cat > job-started.sh <<END
 printf '%s %s %s\n' "\$PPID" "\$GITHUB_RUN_ID" "\${GITHUB_RUN_ATTEMPT:-1}" > '$jobs/next'
@@ -35,7 +61,7 @@ elif [ -e "$identity/.runner" ]; then
 else
 	ACTIONS_RUNNER_INPUT_TOKEN=$registration_token
 	export ACTIONS_RUNNER_INPUT_TOKEN
-	as_user ./config.sh --unattended --replace --url "$runner_url" --name "$runner_name" \
+	configure --unattended --replace --url "$runner_url" --name "$runner_name" \
 		--labels "$runner_labels" || fail "could not register the runner"
 	unset ACTIONS_RUNNER_INPUT_TOKEN
 	cp -p .runner .credentials* "$identity"

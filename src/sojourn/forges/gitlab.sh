@@ -21,6 +21,9 @@ if docker info >/dev/null 2>&1; then
 	executor=docker
 else
 	executor=shell
+	for each in bash git; do
+		command -v $each >/dev/null || fail "GitLab's runner needs $each, which the image lacks"
+	done
 fi
 
 # quoted WORDS...: as a list of TOML. There are no words that would need more than quotes.

@@ -9,6 +9,8 @@ import base64
 import os
 import ssl
 import urllib.request
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,10 +19,15 @@ from sojourn.core.proxies import proxy_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CERTIFICATES", "configure", "opened", "trust"]
+__all__ = ["CERTIFICATES", "configure", "opened", "trust", "usual_authorities"]
 
 CERTIFICATES = "certificates"  # the name of them among what a runner's machine gets
 
+_BUNDLES = (  # where systems have the authorities that all programs trust
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+)
 _SCHEMES = ("http", "https")
 _FOR_ANYBODY = ("Accept", "User-agent")  # headers, as the library spells them
 _openers: list[urllib.request.OpenerDirector] = []  # the one in use, if it was configured
@@ -45,6 +52,14 @@ def trust(environment: Mapping[str, str], certificates: str) -> None:
     if certificates not in _trusted:
         _trusted.append(certificates)
     configure(environment, "\n".join(_trusted))
+
+
+def usual_authorities() -> str:
+    """The authorities that programs here trust, as PEM; unknown: empty."""
+    for each in _BUNDLES:
+        with suppress(OSError):
+            return Path(each).read_text()
+    return ""
 
 
 def opened(request: urllib.request.Request, within: float) -> Any:

@@ -29,6 +29,7 @@ class Machine:
         text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in credentials.items())
         (self.state / "credentials").write_text(text)
         self.has("docker", "exit 1")
+        self.before: list[str] = []  # words that the command begins with
         self._started: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Machine:
@@ -59,7 +60,7 @@ class Machine:
         script = self.workdir.parent / "script"
         script.write_text(runner_script(runner, "", given))
         made = subprocess.Popen(
-            ["/bin/sh", str(script)],
+            [*self.before, "/bin/sh", str(script)],
             cwd=self.workdir,
             env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}"},
             stdout=subprocess.PIPE,

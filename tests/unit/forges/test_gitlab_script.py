@@ -77,6 +77,20 @@ def test_the_token_is_in_one_file_that_only_its_owner_can_read(machine: Machine)
     assert runner["executor"] == "shell"
 
 
+def test_an_image_without_git(machine: Machine, tmp_path: Path) -> None:
+    machine.has("gitlab-runner", "touch started")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for file in Path("/usr/bin").iterdir():
+        if file.name not in ("git", "docker"):
+            (programs / file.name).symlink_to(file)
+    machine.before = ["env", f"PATH={machine.tools}:{programs}"]
+    done = machine.start(_runner())
+    output, _ = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert "GitLab's runner needs git, which the image lacks" in output
+
+
 def test_jobs_are_in_containers_where_there_is_docker(machine: Machine) -> None:
     machine.has("docker", "echo '{\"nvidia\": {}}'")
     _run(machine, _PLAIN, _runner(), docker_volumes="/data:/data:ro /models")

@@ -1,3 +1,3 @@
 #!/bin/sh
 # Stands in for the actions runner in tests.
-exec python3 "$(dirname "$0")/standin.py" run "$@"
+exec "$(dirname "$0")/bin/Runner.Listener" run "$@"
