@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from sojourn.agent.process import kill_with_group
+from sojourn.clouds.local.strays import lives as alive
+from tests.support.waiting import until
+
 _SPARING = """
 import os, subprocess, sys
 from sojourn.agent.process import adopt_orphans, below, kill_below
@@ -57,6 +61,18 @@ int main(int count, char **words) {
     }
 }
 """
+
+
+def test_a_process_is_killed_with_those_of_its_group_that_nobody_has_seen() -> None:
+    script = "sleep 300 & echo $!; sleep 300"
+    with subprocess.Popen(
+        ["bash", "-c", script], start_new_session=True, stdout=subprocess.PIPE
+    ) as leader:
+        assert leader.stdout
+        unseen = int(leader.stdout.readline())
+        kill_with_group(leader.pid)
+    until(lambda: not alive(unseen))
+
 
 _CHASING = """
 import os, subprocess, sys

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.agent.process import kill_with_group
+from sojourn.clouds.local import without_proc
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -53,8 +54,10 @@ def is_agent(pid: int, machine: str) -> bool:
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether a process was stopped by SIGSTOP or a debugger; only Linux tells."""
+    """Whether a process was stopped by SIGSTOP or a debugger."""
     with suppress(OSError):
+        if not _has_proc():
+            return without_proc.is_suspended(pid)
         return _stat(pid)[0] in (b"T", b"t")
     return False
 
@@ -62,14 +65,18 @@ def is_suspended(pid: int) -> bool:
 def environment(pid: int) -> dict[str, str] | None:
     """The variables that a process was started with; None where the system does not tell."""
     with suppress(OSError):
+        if not _has_proc():
+            return without_proc.environment(pid)
         pairs = [os.fsdecode(pair).partition("=") for pair in _read(pid, "environ").split(b"\0")]
         return {name: value for name, _, value in pairs if name}
     return None
 
 
 def began(pid: int) -> str:
-    """When a process began, in ticks of its computer: pids are used again. Not known: empty."""
+    """When a process began, in words of its computer: pids are used again. Not known: empty."""
     with suppress(OSError, IndexError):
+        if not _has_proc():
+            return without_proc.began(pid)
         return _stat(pid)[_BEGAN].decode()
     return ""
 
@@ -77,8 +84,8 @@ def began(pid: int) -> str:
 def lives(pid: int) -> bool:
     """Whether a process has not ended; one that nobody has buried yet has."""
     with suppress(OSError):
-        return _stat(pid)[0] != b"Z"
-    return not os.path.exists(_PROC) and _exists(pid)
+        return _stat(pid)[0] != b"Z" if _has_proc() else without_proc.lives(pid)
+    return False
 
 
 def is_supervisor(pid: int, task: TaskFolders) -> bool:
@@ -88,19 +95,14 @@ def is_supervisor(pid: int, task: TaskFolders) -> bool:
 
 def _has_argument(pid: int, argument: bytes) -> bool:
     try:
-        return argument in _read(pid, "cmdline")
-    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
-        return not os.path.exists(_PROC) and _exists(pid)
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        words = _read(pid, "cmdline") if _has_proc() else without_proc.command(pid)
+    except (FileNotFoundError, PermissionError, ProcessLookupError):  # or it is another user's
         return False
-    except PermissionError:
-        return True
-    return True
+    return argument in words
+
+
+def _has_proc() -> bool:
+    return os.path.exists(_PROC)
 
 
 def strays(

@@ -1,0 +1,88 @@
+"""Systems without /proc, such as macOS: psutil tells whose a pid is now."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sojourn
+from sojourn import Handle, State, Task
+from sojourn.clouds.local import strays
+from sojourn.clouds.local.folders import TaskFolders, data_root
+from sojourn.clouds.local.guests import add_guest, kill_guests
+from sojourn.clouds.local.place import Supervised
+from tests.support.waiting import until
+
+_NAP = "import time; time.sleep(300)"
+
+
+@pytest.fixture(autouse=True)
+def no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strays, "_PROC", "/nowhere")
+
+
+@pytest.fixture
+def other() -> Iterator[subprocess.Popen[bytes]]:
+    """A stranger's process, with a pid that was somebody else's."""
+    started = subprocess.Popen([sys.executable, "-c", _NAP], start_new_session=True)
+    yield started
+    started.kill()
+    started.wait()
+
+
+def test_an_agent_is_known_by_its_command_line(
+    other: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", _NAP, "/x/machine-1/agent.json"]
+    with subprocess.Popen(command) as agent:
+        until(lambda: strays.is_agent(agent.pid, "machine-1"))
+        assert not strays.is_agent(agent.pid, "machine-2")
+        assert not strays.is_agent(other.pid, "machine-1")
+        assert strays.lives(agent.pid)
+        os.kill(agent.pid, signal.SIGSTOP)
+        until(lambda: strays.is_suspended(agent.pid))
+        agent.kill()
+        until(lambda: not strays.lives(agent.pid))  # though nobody has buried it
+    assert not strays.is_agent(agent.pid, "machine-1")
+    assert not strays.lives(agent.pid)
+    assert strays.began(agent.pid) == ""
+    assert strays.began(os.getpid()) == strays.began(os.getpid()) != strays.began(other.pid)
+    assert (strays.environment(os.getpid()) or {}).keys() >= {"PATH"}
+
+
+def test_a_pid_that_is_used_again_gets_no_signal(
+    own_folders: Path, other: subprocess.Popen[bytes]
+) -> None:
+    handle: Handle = sojourn.create(Task("#!/bin/sh\nsleep 300\n"))
+    until(lambda: handle.status().state is State.RUNNING)
+    folders = TaskFolders(data_root() / handle.id)
+    assert strays.is_supervisor(
+        Supervised.parse(folders.supervisor_lock.read_text()).pid or 0, folders
+    )
+    assert not strays.is_supervisor(other.pid, folders)
+    assert len(handle.machines()) == 1
+    rows = folders.machines.read_text()
+    pid = next(word for word in rows.replace('"', " ").split() if word.isdecimal())
+    folders.machines.write_text(rows.replace(pid, str(other.pid)))
+    assert handle.machines() == []
+    folders.machines.write_text(rows)
+    handle.delete(fetch=False)
+    assert other.poll() is None
+
+
+def test_a_command_whose_pid_is_used_again_is_left_alone(
+    other: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    machine = tmp_path / "machine"
+    machine.mkdir()
+    add_guest(machine, other.pid)
+    (entry,) = (path for path in machine.rglob(str(other.pid)))
+    entry.write_text("another time")
+    kill_guests(TaskFolders(tmp_path / "task"), machine)
+    assert other.poll() is None
