@@ -65,13 +65,13 @@ class AwsCloud:
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         self.check_form(task)
         given = task.permission_set
-        note = profile.note_on(given) if given else ""
+        told = profile.notes_on(given) if given else []
         self._check_profile(given)
         self._locations.check(task)
         notes = self._offers.check(task)
         if replaced := self._offers.replaced(task):
             ctx.warn(replaced)
-        return (note, *notes) if note else notes
+        return [*told, *notes]
 
     def _check_profile(self, given: str) -> None:
         """Refuse a profile that is not there, if we may know."""

@@ -6,8 +6,13 @@ import re
 
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["arn_of", "name_of", "note_on"]
+__all__ = ["arn_of", "name_of", "notes_on"]
 
+_MUST_ALLOW = (
+    "permission_set must allow what machines do: read and write their bucket, or they do not "
+    "start; autoscaling:TerminateInstanceInAutoScalingGroup, or they are replaced until "
+    "you delete the task. docs/aws.md has the policy."
+)
 # The second colon may be missing: pages of Terraform Provider Iterative write it so.
 _FORM = re.compile(r"arn:aws:iam::?(?P<rest>\d*:instance-profile/.+)")
 
@@ -29,7 +34,8 @@ def name_of(given: str) -> str:
     return given.rpartition("/")[2]
 
 
-def note_on(given: str) -> str:
-    """What the user should know of how it is written; empty if it is right."""
+def notes_on(given: str) -> list[str]:
+    """What the user should know of it."""
     arn = arn_of(given)
-    return "" if arn == given else f"Using {arn} as permission_set: {given} is missing a colon."
+    notes = [f"Using {arn} as permission_set: {given} is missing a colon."] if arn != given else []
+    return [*notes, _MUST_ALLOW]

@@ -75,6 +75,8 @@ class AzureCloud:
         notes = self._offers.check(task)
         if replaced := self._offers.replaced(task):
             ctx.warn(replaced)
+        if task.permission_set:
+            notes.append(profile.MUST_ALLOW)
         return [*notes, *note_on_placement(task)]
 
     def _check_identities(self, given: str) -> None:

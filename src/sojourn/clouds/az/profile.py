@@ -6,7 +6,13 @@ import re
 
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["identities"]
+__all__ = ["MUST_ALLOW", "identities"]
+
+MUST_ALLOW = (
+    "The first identity of permission_set must be allowed what machines do: read and write their "
+    "container, or they do not start; delete themselves and change the autoscale setting, or they "
+    "stay or are replaced until you delete the task. docs/azure.md has the roles."
+)
 
 _FORM = re.compile(
     r"/subscriptions/[\w-]+/resourceGroups/[\w.()-]+/providers/Microsoft\.ManagedIdentity"

@@ -45,6 +45,11 @@ _ALIASES = {
     ],
 }
 _EMAIL = re.compile(r"[a-z0-9-]+@(project_id|[a-z0-9.-]+)\.(iam\.)?gserviceaccount\.com")
+_MUST_ALLOW = (
+    "The account of permission_set must be allowed what machines do: roles/storage.objectUser on "
+    "their bucket, or they do not start; compute.instanceGroupManagers.update, or they are "
+    "replaced until you delete the task. docs/gcp.md has the roles."
+)
 _ANY_PROJECT = "@project_id."  # as pages have it; it cannot be the ID of a project
 _STORES = {SCOPE, f"{_PREFIX}devstorage.read_write", f"{_PREFIX}devstorage.full_control"}
 _GROUPS = {SCOPE, f"{_PREFIX}compute"}
@@ -110,7 +115,7 @@ def _scopes(name: str) -> list[str]:
 def notes_on(given: str, project: str) -> list[str]:
     """What the user should know of it."""
     used, written = parse_profile(given, project), _parse(given)
-    notes = []
+    notes = [_MUST_ALLOW]
     if used.email != written.email:
         notes.append(f"Using {used.email}: project_id in permission_set stands for your project")
     if used.scopes != written.scopes:

@@ -185,5 +185,6 @@ def test_a_profile_of_the_users_is_used_and_left_alone(laptop: SimAWS, colons: i
     assert data["IamInstanceProfile"] == {"Arn": profile.arn}
     notes = [event.message for event in events if isinstance(event, Note)]
     assert any(f"Using {profile.arn} as permission_set" in note for note in notes) == (colons == 1)
+    assert any("permission_set must allow what machines do" in note for note in notes)
     sojourn.get(handle.id).delete()
     assert laptop.inventory() == before
