@@ -153,10 +153,12 @@ class SimAWS(SimAccount[Call, Refusal | str]):
         with self._changed:
             self._aws_market.set_price(instance_type, dollars)
 
-    def foreign_bucket(self, name: str) -> None:
-        """Have somebody else own a bucket of this name."""
+    def foreign_bucket(self, name: str, *, open: bool = False) -> None:
+        """Have somebody else own a bucket of this name; `open`: everybody may use it."""
         with self._changed:
-            self._s3.foreign.add(name)
+            if open:
+                backends.s3().create_bucket(name, "us-west-1")
+            (self._s3.open if open else self._s3.foreign).add(name)
 
     # What happens to instances
 

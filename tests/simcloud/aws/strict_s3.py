@@ -24,14 +24,18 @@ class S3:
         self._ready: dict[str, float] = {}
         self._gone: dict[str, float] = {}  # when the name of a deleted bucket is free
         self.foreign: set[str] = set()  # names that other accounts have
+        self.open: set[str] = set()  # and those of them that everybody may use
 
     def answer(self, call: Call, request: Request) -> Answer:
         if call.operation.startswith("Unknown"):
             raise NotImplementedError(f"{call.name} is not known here")
         if call.operation == "ListBuckets":
-            return _buckets(request.parameters)
+            return _buckets(request.parameters, self.open)
         bucket, _ = bucket_and_key(request)
-        if bucket in self.foreign:
+        expected = request.headers.get("x-amz-expected-bucket-owner", "")
+        if expected and (expected != backends.ACCOUNT) != (bucket in self.open):
+            raise AWSError("AccessDenied", "Access Denied", 403)
+        if bucket in self.foreign or (bucket in self.open and call.operation == "CreateBucket"):
             if call.operation == "CreateBucket":
                 message = (
                     "The requested bucket name is not available. Please select a different name."
@@ -70,10 +74,11 @@ class S3:
             raise AWSError("OperationAborted", message, 409)
 
 
-def _buckets(given: Mapping[str, str]) -> Answer:
+def _buckets(given: Mapping[str, str], others: set[str]) -> Answer:
     """S3 tells regions only to those who ask for pages or name a prefix; moto never does."""
     found = sorted(backends.s3().buckets.values(), key=lambda bucket: str(bucket.name))
     found = [bucket for bucket in found if bucket.name.startswith(given.get("prefix", ""))]
+    found = [bucket for bucket in found if bucket.name not in others]
     start = int(given.get("continuation-token") or 0)
     end = start + int(given.get("max-buckets", _MOST_BUCKETS))
     asked = given.keys() & {"prefix", "max-buckets", "continuation-token", "bucket-region"}

@@ -209,10 +209,14 @@ class SimGCP(SimAccount[Call, Refusal | Failure]):
             self._quotas.set(place, metric, limit)
             self._changed.notify_all()
 
-    def foreign_bucket(self, name: str) -> None:
-        """Have somebody else own a bucket of this name."""
+    def foreign_bucket(self, name: str, *, open: bool = False) -> None:
+        """Have somebody else own a bucket of this name; `open`: everybody may use it."""
         with self._changed:
-            self.buckets.foreign.add(name)
+            if open:
+                uniform = {"uniformBucketLevelAccess": {"enabled": True}}
+                labels = {"sojourn-zone": "us-west1-b"}
+                self.buckets.make(name, {"iamConfiguration": uniform, "labels": labels})
+            (self.buckets.open if open else self.buckets.foreign).add(name)
 
     def network(self, name: str, subnets: Mapping[str, str]) -> None:
         """Have another network of the project, with subnets of these names, by region."""

@@ -95,7 +95,7 @@ class StorageJSON:
         found = [
             self.described(bucket)
             for name, bucket in sorted(self._buckets.all.items())
-            if name.startswith(call.asked("prefix"))
+            if name.startswith(call.asked("prefix")) and name not in self._buckets.open
         ]
         return _paged(call, "storage#buckets", found)
 

@@ -126,6 +126,7 @@ class Buckets:
         self._gone: dict[str, float] = {}  # until when the name of a deleted one is taken
         self.all: dict[str, Bucket] = {}
         self.foreign: set[str] = set()
+        self.open: set[str] = set()  # of others, but everybody may use them
 
     def get(self, name: str) -> Bucket:
         found = self.all.get(name)
@@ -137,7 +138,7 @@ class Buckets:
         return found
 
     def make(self, name: str, settings: dict[str, Any]) -> Bucket:
-        if name in self.foreign or self._gone.get(name, 0.0) > self._clock.now():
+        if name in self.foreign | self.open or self._gone.get(name, 0.0) > self._clock.now():
             message = (
                 "The requested bucket name is not available. The bucket namespace is shared by all "
                 "users of the system. Please select a different name and try again."

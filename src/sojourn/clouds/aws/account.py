@@ -45,6 +45,12 @@ class Account:
             partitions = session.get_available_partitions()
             return {r: p for p in partitions for r in session.get_available_regions("ec2", p)}
 
+    @cached_property
+    def number(self) -> str:
+        """The number of the account, which S3 can compare with the owner of a bucket."""
+        found = self.call("identity", "sts", "us-east-1", "get_caller_identity")
+        return str(found["Account"])
+
     def client(self, service: str, region: str) -> Any:
         """A client; threads may share it."""
         with self._lock:  # sessions are not made for many threads

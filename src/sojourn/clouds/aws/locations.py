@@ -13,7 +13,7 @@ from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.regions import HOME_REGIONS, region
 from sojourn.clouds.vm.containers import PATH, parsed
 from sojourn.clouds.vm.known import Known
-from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
+from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.parallel import together
 
@@ -68,6 +68,7 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._of_users: dict[str, str] = {}  # regions of the user's buckets
+        self._ours: set[str] = set()  # buckets of tasks that are certainly this account's
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -104,11 +105,14 @@ class Locations(Known[Location]):
             ) from error
 
     def _found(self, id: TaskId) -> Location:
+        stranger = False
         try:
-            where = self._bucket_region(str(id))
+            where = self._own_region(str(id))
             return Location(where, str(id), "", where)
         except NotFound:
             pass
+        except Conflict:
+            stranger = True
         wanted = [{"Name": f"tag:{tags.ID}", "Values": [str(id)]}]
         for regions in (self.regions, self.other_regions):
             for where, found in self._tagged(regions(), wanted):
@@ -116,7 +120,39 @@ class Locations(Known[Location]):
                 if container:
                     return self._in_container(id, where, container)
                 return Location(where, str(id), "", where)
-        raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
+        why = "; the bucket of this name belongs to another account" if stranger else ""
+        raise NotFound(f"Task {id} not found{why}", hint="Run `sojourn list` to see all tasks.")
+
+    def claim(self, bucket: str) -> None:
+        """It was made just now, so it is ours."""
+        self._ours.add(bucket)
+
+    def ensure_ours(self, bucket: str) -> None:
+        """Refuse the bucket of a task that belongs to somebody else: names are global, and can be
+        known beforehand. Absent: raises nothing."""
+        if bucket not in self._ours:
+            with suppress(NotFound):
+                self._own_region(bucket)
+
+    def _own_region(self, bucket: str) -> str:
+        try:
+            where = self._bucket_region(bucket, ExpectedBucketOwner=self._account.number)
+        except SojournError as error:
+            if code_of(error.__cause__ or error) != "403" or self._is_listed(bucket):
+                raise
+            raise Conflict(
+                f"Bucket {bucket} belongs to another account; it was not touched",
+                hint="Choose another name. If it is yours, allow s3:ListBucket; "
+                "see docs/aws.md for the full policy.",
+            ) from error
+        self._ours.add(bucket)
+        return where
+
+    def _is_listed(self, bucket: str) -> bool:
+        """Whether it is this account's; unknown: no."""
+        with suppress(AuthError):
+            return any(each["Name"] == bucket for each in self._buckets(bucket))
+        return False
 
     def regions(self) -> list[str]:
         """Where to look first for tasks without a bucket of their own."""
@@ -140,6 +176,7 @@ class Locations(Known[Location]):
             with suppress(InvalidInput):  # it is no task's
                 where = bucket["BucketRegion"]
                 found[TaskId.parse(bucket["Name"])] = Location(where, bucket["Name"], "", where)
+                self._ours.add(bucket["Name"])
         self._add_contained(found)
         self.remember(found)
         return found
@@ -153,11 +190,11 @@ class Locations(Known[Location]):
             if each.contained and each.bucket == place.bucket
         }
 
-    def _buckets(self) -> Iterator[Any]:
+    def _buckets(self, prefix: str = "tpi-") -> Iterator[Any]:
         """Those that may be tasks. S3 tells their regions only to those who ask for pages."""
         paging = {"PageSize": _PAGE}
         for page in self._account.pages(
-            "buckets", "s3", _ANYWHERE, "list_buckets", Prefix="tpi-", PaginationConfig=paging
+            "buckets", "s3", _ANYWHERE, "list_buckets", Prefix=prefix, PaginationConfig=paging
         ):
             yield from page.get("Buckets", ())
 
@@ -220,9 +257,9 @@ class Locations(Known[Location]):
         looks = [partial(look, region) for region in regions]
         return [group for groups in together(looks, at_once=_AT_ONCE) for group in groups]
 
-    def _bucket_region(self, bucket: str) -> str:
+    def _bucket_region(self, bucket: str, **more: str) -> str:
         answer = self._account.call(
-            f"bucket {bucket}", "s3", _ANYWHERE, "head_bucket", Bucket=bucket
+            f"bucket {bucket}", "s3", _ANYWHERE, "head_bucket", Bucket=bucket, **more
         )
         headers = answer["ResponseMetadata"]["HTTPHeaders"]
         return str(answer.get("BucketRegion") or headers.get("x-amz-bucket-region", _ANYWHERE))

@@ -36,14 +36,14 @@ class Bucket(AwsResource):
     def _find(self) -> bool:
         try:
             self._call("head_bucket")
-        except AuthError as error:
-            if self._deployment.task is None:
+        except AuthError:
+            try:
+                self._deployment.locations.ensure_ours(self._name)
+            except Conflict:
+                if self._deployment.task is None:
+                    return False  # what is somebody else's is nothing of the task
                 raise
-            raise Conflict(
-                f"Access to existing {self.title} denied",
-                hint="If it belongs to another account, choose another name; "
-                "if it is yours, allow s3:ListBucket; see docs/aws.md for the full policy.",
-            ) from error
+            raise
         return True
 
     def create(self, ctx: Context) -> None:
@@ -53,11 +53,17 @@ class Bucket(AwsResource):
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
         with ignoring("BucketAlreadyOwnedByYou"):
             _unhindered(ctx, self.title, lambda: self._call("create_bucket", **arguments))
+        self._deployment.locations.claim(self._name)
         self._unknown = True
         until_known(ctx, lambda: self._call("head_bucket"))
         self._unknown = False
 
     def delete(self, ctx: Context) -> None:
+        try:
+            self._deployment.locations.ensure_ours(self._name)
+        except Conflict as error:
+            ctx.warn(error.message)
+            return
         if not self._deleted(ctx):
             patience = ctx.within(_PATIENCE)  # emptying alone may take as long as it takes
             patience.sleep(1)
@@ -76,6 +82,8 @@ class Bucket(AwsResource):
         return True
 
     def _call(self, operation: str, **arguments: Any) -> Any:
+        if operation != "create_bucket":
+            arguments["ExpectedBucketOwner"] = self._deployment.account.number
         return self._deployment.call(self.title, "s3", operation, Bucket=self._name, **arguments)
 
 
@@ -107,7 +115,8 @@ class BucketTags(AwsResource):
 
     def create(self, ctx: Context) -> None:
         marks = {"TagSet": tags.to_list(self._deployment.tags)}
-        given = {"Bucket": self._name, "Tagging": marks}
+        owner = self._deployment.account.number
+        given = {"Bucket": self._name, "Tagging": marks, "ExpectedBucketOwner": owner}
 
         def put() -> None:
             self._deployment.call(self.title, "s3", "put_bucket_tagging", **given)
@@ -205,7 +214,11 @@ def _empty(ctx: Context, deployment: Deployment, path: str) -> None:
     location = deployment.location
     is_folder = not path or path.endswith("/")
 
+    # One of the user's may be another account's.
+    owner = {} if location.contained else {"ExpectedBucketOwner": deployment.account.number}
+
     def call(operation: str, **arguments: Any) -> Any:
+        arguments |= owner
         return deployment.account.call(
             "objects", "s3", location.bucket_region, operation, Bucket=location.bucket, **arguments
         )

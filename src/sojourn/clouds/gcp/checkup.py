@@ -71,7 +71,8 @@ NEEDED = (
     "storage.objects.get",
     "storage.objects.list",
 )
-_AT_ONCE = 100  # permissions that one call tests
+_AT_ONCE = 100  # permissions that one call tests, and accounts that one tells
+_ACCOUNTS = 100  # the service accounts of a project, by default
 _QUOTAS = {
     "CPUS": "CPUs",
     "PREEMPTIBLE_CPUS": "spot CPUs",
@@ -96,6 +97,7 @@ def look(account: Account) -> Iterator[Finding]:
     yield _network(account)
     yield _permissions(account)
     yield from _quotas(account, region_of(here))
+    yield from _room(account)
 
 
 def _network(account: Account) -> Finding:
@@ -135,6 +137,22 @@ def _quotas(account: Account, region: str) -> Iterator[Finding]:
     ]
     if told:
         yield Finding("ok", "gcp quotas", f"limits in {region}: {', '.join(told)}")
+
+
+def _room(account: Account) -> Iterator[Finding]:
+    """Each task makes a service account, of which a project has few."""
+    path = f"v1/projects/{account.project}/serviceAccounts"
+    try:
+        pages = account.pages("service accounts", "iam", path, pageSize=_AT_ONCE)
+        used = sum(len(page.get("accounts", ())) for page in pages)
+    except SojournError:
+        return  # one may do without knowing
+    text = f"{used} used; a project has {_ACCOUNTS} unless it was given more"
+    if used < _ACCOUNTS:
+        yield Finding("ok", "gcp accounts", f"{text}: room for {_ACCOUNTS - used} tasks")
+        return
+    more = "request an increase, delete unused tasks, or use one permission_set for several tasks"
+    yield Finding("note", "gcp accounts", f"{text}: {more}")
 
 
 def _line(error: SojournError) -> str:

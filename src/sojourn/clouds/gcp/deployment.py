@@ -81,6 +81,8 @@ class Deployment:
     def store_in(self, folder: str) -> Store:
         """Another folder in the bucket of the task's store."""
         location = replace(self.location, folder=folder)
+        if not location.contained:
+            self.locations.ensure_ours(location.bucket)
         return open_store(store_address.address(self.account, location))
 
 

@@ -14,7 +14,7 @@ from sojourn.clouds.gcp.regions import region_of, zone
 from sojourn.clouds.vm.containers import PATH, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core import untrusted
-from sojourn.core.errors import AuthError, InvalidInput, NotFound
+from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._checked: set[str] = set()
+        self._ours: set[str] = set()  # buckets of tasks that are certainly this project's
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         return _location(id, zone(task.region), task.storage.container)
@@ -119,17 +120,44 @@ class Locations(Known[Location]):
         found = self._in_bucket(str(id))
         if found:
             return found
-        raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
+        why = ""
+        try:
+            self.ensure_ours(str(id))
+        except Conflict:
+            why = "; the bucket of this name belongs to another project"
+        raise NotFound(f"Task {id} not found{why}", hint="Run `sojourn list` to see all tasks.")
 
     def _in_bucket(self, name: str) -> Location | None:
-        try:
-            return self._of_bucket(self._bucket(name))
-        except NotFound:
+        """Names are global: only one of this project counts."""
+        found = next((each for each in self._buckets(name) if each["name"] == name), None)
+        if found is None:
             return None
+        self._ours.add(name)
+        return self._of_bucket(found)
+
+    def claim(self, bucket: str) -> None:
+        """It was made just now, so it is ours."""
+        self._ours.add(bucket)
+
+    def ensure_ours(self, name: str) -> None:
+        """Refuse the bucket of a task that belongs to somebody else: names are global, and can be
+        known beforehand. Absent: raises nothing."""
+        if name in self._ours:
+            return
+        if any(each["name"] == name for each in self._buckets(name)):
+            self._ours.add(name)
+            return
+        try:
+            self._bucket(name)
+        except NotFound:
+            return
         except AuthError as error:
             if not is_denied(error):
                 raise
-            return None  # others may have a bucket of that name
+        raise Conflict(
+            f"Bucket {name} belongs to another project; it was not touched",
+            hint="Choose another name.",
+        )
 
     def tasks(self) -> dict[TaskId, Location]:
         """All tasks: those with a bucket of their own, and those with a firewall rule."""
@@ -139,6 +167,7 @@ class Locations(Known[Location]):
                 id, location = TaskId.parse(bucket["name"]), self._of_bucket(bucket)  # noqa: A001
                 if location:
                     found[id] = location
+                    self._ours.add(bucket["name"])
         for rule in self._rules():
             told = _told(rule)
             with suppress(InvalidInput):
@@ -160,9 +189,9 @@ class Locations(Known[Location]):
     def _bucket(self, name: str) -> Any:
         return self._account.call(f"bucket {name}", "storage", "GET", f"storage/v1/b/{name}")
 
-    def _buckets(self) -> Iterator[Any]:
+    def _buckets(self, prefix: str = "tpi-") -> Iterator[Any]:
         for page in self._account.pages(
-            "buckets", "storage", "storage/v1/b", project=self._account.project, prefix="tpi-"
+            "buckets", "storage", "storage/v1/b", project=self._account.project, prefix=prefix
         ):
             yield from page.get("items", ())
 

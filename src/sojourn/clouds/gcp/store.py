@@ -8,12 +8,11 @@ from urllib.parse import quote
 
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.deployment import Deployment
-from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.resources import Firewall, ServiceAccount
 from sojourn.clouds.vm.resource import TaskResource
 from sojourn.clouds.vm.store import Folder, StoreOf
 from sojourn.clouds.vm.waiting import PATIENCE, until_known
-from sojourn.core.errors import AuthError, Conflict, NotFound
+from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
@@ -38,15 +37,12 @@ class Bucket(TaskResource[Deployment]):
 
     def _find(self) -> bool:
         try:
-            self._call("GET", self._path)
-        except AuthError as error:
-            if self._deployment.task is None or not is_denied(error):
-                raise
-            raise Conflict(
-                f"Access to existing {self.title} denied",
-                hint="If it belongs to another project, choose another name; "
-                "if it is yours, allow storage.buckets.get; see docs/gcp.md for the full role.",
-            ) from error
+            self._deployment.locations.ensure_ours(self._name)
+        except Conflict:
+            if self._deployment.task is None:
+                return False  # what is somebody else's is nothing of the task
+            raise
+        self._call("GET", self._path)
         return True
 
     def create(self, ctx: Context) -> None:
@@ -68,6 +64,7 @@ class Bucket(TaskResource[Deployment]):
         except Conflict:
             if not self._is_ours():
                 raise
+        self._deployment.locations.claim(self._name)
         self._unknown = True
         until_known(ctx, lambda: self._call("GET", self._path))
         self._unknown = False
@@ -79,6 +76,11 @@ class Bucket(TaskResource[Deployment]):
         return any(bucket["name"] == self._name for bucket in found.get("items", ()))
 
     def delete(self, ctx: Context) -> None:
+        try:
+            self._deployment.locations.ensure_ours(self._name)
+        except Conflict as error:
+            ctx.warn(error.message)
+            return
         if not self._deleted(ctx):
             patience = ctx.within(PATIENCE)  # emptying alone may take as long as it takes
             patience.sleep(1)

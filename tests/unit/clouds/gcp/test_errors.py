@@ -107,8 +107,8 @@ def test_a_bucket_of_the_tasks_name_that_is_anothers_is_a_conflict(project: SimG
     project.foreign_bucket(str(TaskId.for_name("it", {})))
     task = Task("#!/bin/sh\n", cloud="gcp", name="it")
     error = _refused(Conflict, task)
-    assert "denied" in error.message
-    assert "choose another name" in error.hint
+    assert "belongs to another project" in error.message
+    assert "Choose another name" in error.hint
     assert project.inventory() == []
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import sojourn
 from sojourn.clouds import gcp
 from sojourn.clouds.gcp.checkup import NEEDED
+from sojourn.core.errors import QuotaError
 from tests.simcloud.gcp.account import SimGCP
+from tests.simcloud.gcp_user import User
 
 
 def _findings() -> dict[str, tuple[str, str]]:
@@ -28,6 +31,21 @@ def test_an_administrator_lacks_nothing(project: SimGCP) -> None:
     assert found["gcp permissions"][1] == "none missing"
     limits = "2000 CPUs, 2000 spot CPUs, 64 L4, 64 T4, 64 A100"
     assert found["gcp quotas"][1] == f"limits in us-west1: {limits}"
+    accounts = found["gcp accounts"][1]
+    assert accounts == "0 used; a project has 100 unless it was given more: room for 100 tasks"
+    assert project.inventory() == []
+
+
+def test_a_project_without_room_for_another_task_is_told(project: SimGCP, user: User) -> None:
+    made = [user.make_account(f"account-{number}") for number in range(100)]
+    verdict, detail = _findings()["gcp accounts"]
+    assert verdict == "note"
+    assert detail.startswith("100 used; a project has 100 unless it was given more: request")
+    with pytest.raises(QuotaError) as caught:
+        sojourn.create(sojourn.Task("#!/bin/sh\n", cloud="gcp"))
+    assert "100 service accounts" in caught.value.hint
+    for email in made:
+        user.remove_account(email)
     assert project.inventory() == []
 
 

@@ -160,9 +160,9 @@ def test_a_bucket_that_somebody_else_makes_meanwhile_is_a_conflict(laptop: Lapto
 
 def test_somebody_elses_bucket_is_a_conflict_and_nothing_is_made(laptop: Laptop) -> None:
     laptop.sim.foreign_bucket(NAME)
-    with pytest.raises(Conflict, match=f"Access to existing bucket {NAME} denied") as caught:
+    with pytest.raises(Conflict, match=f"Bucket {NAME} belongs to another project") as caught:
         laptop.create()
-    assert "choose another name" in caught.value.hint
+    assert "Choose another name" in caught.value.hint
     assert laptop.sim.inventory() == []
 
 
