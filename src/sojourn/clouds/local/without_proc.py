@@ -5,6 +5,7 @@ It is installed on such systems only, and loaded when it is needed.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -32,15 +33,13 @@ def _looking(pid: int) -> Iterator[Process]:
 def command(pid: int) -> bytes:
     """Its words, each with a NUL at its end."""
     with _looking(pid) as process:
-        return b"".join(
-            word.encode("utf-8", "surrogateescape") + b"\0" for word in process.cmdline()
-        )
+        return b"".join(os.fsencode(word) + b"\0" for word in process.cmdline())
 
 
 def environment(pid: int) -> dict[str, str]:
     """The variables that it was started with."""
     with _looking(pid) as process:
-        return process.environ()
+        return dict(process.environ())
 
 
 def began(pid: int) -> str:
@@ -52,7 +51,7 @@ def began(pid: int) -> str:
 def lives(pid: int) -> bool:
     """Whether it has not ended."""
     with _looking(pid) as process:
-        return process.status() != "zombie"
+        return str(process.status()) != "zombie"
 
 
 def is_suspended(pid: int) -> bool:

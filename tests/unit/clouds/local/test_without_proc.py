@@ -17,6 +17,7 @@ from sojourn.clouds.local import strays
 from sojourn.clouds.local.folders import TaskFolders, data_root
 from sojourn.clouds.local.guests import add_guest, kill_guests
 from sojourn.clouds.local.place import Supervised
+from sojourn.core.ids import TaskId
 from tests.support.waiting import until
 
 _NAP = "import time; time.sleep(300)"
@@ -62,9 +63,9 @@ def test_a_pid_that_is_used_again_gets_no_signal(
     handle: Handle = sojourn.create(Task("#!/bin/sh\nsleep 300\n"))
     until(lambda: handle.status().state is State.RUNNING)
     folders = TaskFolders(data_root() / handle.id)
-    assert strays.is_supervisor(
-        Supervised.parse(folders.supervisor_lock.read_text()).pid or 0, folders
-    )
+    supervisor = Supervised.parse(folders.supervisor_lock.read_text()).pid
+    assert supervisor
+    assert strays.is_supervisor(supervisor, folders)
     assert not strays.is_supervisor(other.pid, folders)
     assert len(handle.machines()) == 1
     rows = folders.machines.read_text()
@@ -84,5 +85,5 @@ def test_a_command_whose_pid_is_used_again_is_left_alone(
     add_guest(machine, other.pid)
     (entry,) = (path for path in machine.rglob(str(other.pid)))
     entry.write_text("another time")
-    kill_guests(TaskFolders(tmp_path / "task"), machine)
+    kill_guests(TaskFolders(tmp_path / str(TaskId.random())), machine)
     assert other.poll() is None
