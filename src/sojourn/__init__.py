@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from sojourn.core.events import (
         CloudEvent,
+        Downloaded,
         Event,
         LogLine,
         Note,
@@ -77,6 +78,7 @@ __all__ = [
     "CloudEvent",
     "Conflict",
     "Connection",
+    "Downloaded",
     "Event",
     "Handle",
     "IntegrityError",
@@ -146,6 +148,7 @@ _HOMES = {
     ),
     "sojourn.core.events": (
         "CloudEvent",
+        "Downloaded",
         "Event",
         "LogLine",
         "Note",

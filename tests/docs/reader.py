@@ -177,4 +177,5 @@ _NORMAL = [
     (r"\b[a-z0-9]{16}-[0-9a-f]{16}\b", "MACHINE"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
     (r"created \w+ ago", "created AGE ago"),
+    (r"\bran \w+,", "ran TIME,"),
 ]

@@ -29,12 +29,14 @@ def see_through(
     `ended`: what else is to be done before it is deleted.
     """
     from sojourn.cli.following import attended, exit_code
+    from sojourn.cli.summary import reports_of, summarise
 
     with handle.awaited(keep=keep or keep_failed):
         now = attended(session, handle)
     code = exit_code(now)
     try:
         ended(handle, now)
+        reports = reports_of(handle)
         with handle.awaited(keep=True):
             result = handle.conclude(now, keep=keep, keep_failed=keep_failed)
     except NotFound:
@@ -44,4 +46,5 @@ def see_through(
         return code or 1
     if code and result.log:
         session.ctx.note(f"Log saved to {result.log}")
+    summarise(session, handle.id, now, reports)
     return code or (1 if result.kept and handle.lost_some() else 0)

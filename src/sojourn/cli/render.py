@@ -69,6 +69,9 @@ class Renderer(Protocol):
     def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
         """Show a result: its data with --json, else the text, or its lines."""
 
+    def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
+        """Say at the end how a task went: its data with --json, else one line."""
+
     def mark(self, text: str) -> None:
         """Say something between two lines of a log; not with --json, whose rows tell it."""
 
@@ -114,6 +117,9 @@ class JsonRenderer:
         import json  # loaded only when it is asked for
 
         _write(json.dumps(row) + "\n")
+
+    def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
+        self.result(row, "")
 
     def mark(self, text: str) -> None:
         pass
@@ -169,6 +175,9 @@ class PlainRenderer:
         if text:
             _write("".join(f"{escaped(line)}\n" for line in lines))
 
+    def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
+        self.tell(text)
+
     def mark(self, text: str) -> None:
         dim = sys.stderr.isatty()
         self.tell(_Coloured(text, "2") if dim else text)
@@ -223,6 +232,10 @@ class TerminalRenderer(PlainRenderer):
         self._erase()
         super().result(row, text)
         self._draw()
+
+    def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
+        self._erase()
+        self.tell(_Coloured(text, _STATE_COLOURS.get(state, "33")))
 
     def close(self) -> None:
         self._erase()

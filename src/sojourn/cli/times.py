@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 from sojourn.core.durations import parse_seconds
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["age", "moment"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["age", "moment", "seconds_between"]
 
 
 def age(since: str, now: datetime | None = None) -> str:
@@ -29,6 +33,13 @@ def age(since: str, now: datetime | None = None) -> str:
     if hours < 48:
         return f"{hours}h"
     return _two(days, "d", hours % 24, "h") if days < 8 else f"{days}d"
+
+
+def seconds_between(begins: Iterable[str], ends: Iterable[str]) -> int | None:
+    """From the first to the last of these times; None if either is not known."""
+    first = min(filter(None, map(_parsed, begins)), default=None)
+    last = max(filter(None, map(_parsed, ends)), default=None)
+    return max(0, round((last - first).total_seconds())) if first and last else None
 
 
 def _two(large: int, unit: str, small: int, smaller: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 __all__ = [
     "CloudEvent",
+    "Downloaded",
     "Emit",
     "Event",
     "LogLine",
@@ -73,6 +74,15 @@ class Progress(Event):
     done: int
     total: int
     unit: str = "bytes"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Downloaded(Event):
+    """Results came home: how many files were written, how large they are, and where they are."""
+
+    files: int
+    bytes: int
+    folder: str
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import SojournError
+from sojourn.core.events import Downloaded
 from sojourn.core.filters import Filters
 from sojourn.core.guarded import guarded_name
 from sojourn.core.interfaces import Place
@@ -53,9 +54,19 @@ def bring(ctx: Context, data: Data, id: TaskId, home: Home) -> list[str]:
         return []
     with ctx.step("Downloading results"), _writing_home(id, home.folder):
         written = data.pull(ctx, home.output, home.folder, home.filters, ledger.pulled_path(id))
+    folder = os.path.normpath(home.folder / home.output)
+    ctx.emit(Downloaded(len(written), _size(home.folder, written), folder))
     if not written and not data.holds(ctx, home.output):
         ctx.warn(f"The output folder {home.output!r} is empty: nothing to download")
     return written
+
+
+def _size(folder: Path, paths: Sequence[str]) -> int:
+    size = 0
+    for path in paths:
+        with suppress(OSError):  # somebody may be at it already
+            size += os.lstat(folder / path).st_size
+    return size
 
 
 @contextmanager

@@ -24,6 +24,7 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
     "step-ended": {"step": _TEXT, "seconds": _NUMBER, "error": _TEXT},  # error: empty if none
     "progress": {"step": _TEXT, "done": _INT, "total": _INT, "unit": _TEXT},  # total: -1: unknown
     "note": {"message": _TEXT},
+    "downloaded": {"files": _INT, "bytes": _INT, "folder": _TEXT},
     "warned": {"message": _TEXT},
     "status-changed": {"id": _TEXT, "state": _TEXT, "reason": _TEXT, "exit_code": _INT_OR_NULL},
     "log-line": {  # partial: the end of this line has not been printed yet
@@ -45,6 +46,16 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "bytes": _INT,
         "parts": _LIST,
         "excluded": _LIST,
+    },
+    "ended": {  # run, attach, mpi run
+        "id": _TEXT,
+        "state": _TEXT,
+        "exit_code": _INT_OR_NULL,
+        "seconds": _INT_OR_NULL,
+        "attempts": _INT,
+        "files": _INT,
+        "bytes": _INT,
+        "results": _TEXT,  # empty: nothing was downloaded
     },
     "deleted-task": {  # status of a task that was deleted
         "id": _TEXT,
@@ -147,7 +158,10 @@ def test_run(shell: Shell) -> None:
     rows, told = shell.rows_and_notes(
         *("run", "--machine", "l", "--workdir", ".", "--", "sh", "-c", "printf a; ls")
     )
-    assert _types(rows) == {*_STEPS, "created", "log-line", "progress", "status-changed"}
+    assert _types(rows) == {
+        *_STEPS,
+        *("created", "ended", "log-line", "progress", "status-changed"),
+    }
     assert told.startswith("Ignoring machine")
     states = [row["state"] for row in rows if row["type"] == "status-changed"]
     assert states[-1] == "succeeded"
@@ -194,7 +208,7 @@ def test_the_verbs_of_a_running_task(shell: Shell) -> None:
 
     def pulled() -> list[str]:
         rows = shell.rows("pull", task)
-        assert _types(rows) - {"progress", "warned"} == {*_STEPS, "pulled"}
+        assert _types(rows) - {"progress", "warned"} == {*_STEPS, "downloaded", "pulled"}
         files: list[str] = rows[-1]["files"]
         return files
 
@@ -205,7 +219,7 @@ def test_the_verbs_of_a_running_task(shell: Shell) -> None:
     assert _types(shell.rows("stop", task)) == {*_STEPS, "status-changed"}
     assert _types(shell.rows("start", task)) == {*_STEPS, "status-changed"}
     rows = shell.rows("delete", task)
-    assert _types(rows) - {"progress", "warned"} == {*_STEPS, "deleted"}
+    assert _types(rows) - {"progress", "warned"} == {*_STEPS, "downloaded", "deleted"}
     assert shell.rows("list") == []
 
 
