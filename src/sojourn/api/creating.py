@@ -16,7 +16,6 @@ from sojourn.core.errors import (
     InvalidInput,
 )
 from sojourn.core.ids import TaskId
-from sojourn.engine import check as checking
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -82,6 +81,8 @@ def check(
 
 def check_form(task: Task) -> None:
     """Refuse what the task itself shows to be wrong: needs no SDK, and makes no call."""
+    from sojourn.engine import check as checking  # a list of tasks needs no engine
+
     checking.check_form(clouds.plain(task.cloud), task)
 
 
