@@ -35,7 +35,8 @@ pytestmark = [
 _STARTED = """#!/bin/sh -e
 groupadd --force docker
 systemctl start docker
-docker pull -q localhost:5000/small:1
+# The registry may start after the machine.
+timeout 300 sh -c 'until docker pull -q localhost:5000/small:1; do sleep 0.2; done'
 """
 _THEIRS = f"{_STARTED}useradd --create-home --groups docker runner\n"
 # The container has the network of the machine, and its user is root, whoever the job is. The
