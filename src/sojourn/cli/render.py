@@ -390,7 +390,7 @@ def show_misuse(error: ClickException) -> None:
     """Tell what is wrong with the command line itself, which may repeat what was typed."""
     text = io.StringIO()
     error.show(file=text)
-    _print(escaped_lines(text.getvalue()))
+    _print(escaped_lines(text.getvalue().expandtabs(4)))  # click indents choices with tabs
 
 
 def error_row(error: SojournError) -> dict[str, Any]:

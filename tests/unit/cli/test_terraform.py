@@ -145,3 +145,12 @@ def test_the_names_of_the_extra_are_right() -> None:
     from sojourn.terraform.install import check_extra
 
     check_extra()
+
+
+def test_what_was_installed_is_told_in_lines(shell: Shell) -> None:
+    stubs(shell)
+    told = shell.ok("terraform", "install").splitlines()
+    shell.ok("terraform", "uninstall")
+    assert told[0].startswith("Installed provider version ")
+    assert [line.split()[0] for line in told[1:3]] == ["Terraform", "OpenTofu"]
+    assert not any("(" in line for line in told[1:3])

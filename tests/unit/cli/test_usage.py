@@ -281,3 +281,10 @@ def test_completion(shell: Shell) -> None:
     assert _complete(shell, "status", "tpi-t") == [second]
     assert _complete(shell, "delete", first, "tpi-") == [first, second]
     assert "--timestamps" in _complete(shell, "logs", "--t")
+
+
+def test_completion_without_a_shell_lists_them(shell: Shell) -> None:
+    result = shell("completion")
+    assert result.returncode == 2
+    assert "\\t" not in result.stderr
+    assert all(f"    {name}" in result.stderr for name in ("bash", "zsh", "fish"))

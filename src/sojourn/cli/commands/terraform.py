@@ -96,7 +96,8 @@ def _told(done: Installed) -> str:
     if done.old:
         rows.append(("  Terraform Provider Iterative", "served", "0.1.0 to 0.11.29"))
     head = "Installed" if done.changed else "Already installed:"
-    return f"{head} provider version {done.version}\n{table(rows)}\n"
+    shown = "\n".join(table(rows))
+    return f"{head} provider version {done.version}\n{shown}\n"
 
 
 def _row(done: Installed) -> dict[str, object]:
