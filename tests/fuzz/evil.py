@@ -54,6 +54,7 @@ _NAMES = (
 )
 _TIMES = (0, 1, -(10**9), 10**18, 2**62, 253_402_300_800 * 10**9)  # ns; the last is year 10000
 _DEEP = 70
+_LARGEST = 1 << 20  # bytes of what is changed
 
 
 def mangle(random: Random, store: Path) -> list[str]:
@@ -75,6 +76,12 @@ def _file(random: Random, store: Path) -> Path:
     return random.choice(kinds[random.choice(sorted(kinds))])
 
 
+def _read(path: Path) -> bytes:
+    """Its beginning: a former change may have made it larger than the memory."""
+    with path.open("rb") as file:
+        return file.read(_LARGEST)
+
+
 def _folder(random: Random, store: Path) -> Path:
     return random.choice(sorted({path.parent for path in store.rglob("*")}))
 
@@ -93,7 +100,7 @@ def _noise(random: Random, store: Path) -> str:
 
 def _flipped(random: Random, store: Path) -> str:
     path = _file(random, store)
-    data = bytearray(path.read_bytes())
+    data = bytearray(_read(path))
     for _ in range(random.choice((1, 1, 5))):
         if data:
             data[random.randrange(len(data))] ^= 1 << random.randrange(8)
@@ -116,8 +123,8 @@ def _grown(random: Random, store: Path) -> str:
 
 def _swapped(random: Random, store: Path) -> str:
     one, other = _file(random, store), _file(random, store)
-    data = one.read_bytes()
-    one.write_bytes(other.read_bytes())
+    data = _read(one)
+    one.write_bytes(_read(other))
     other.write_bytes(data)
     return f"{one.relative_to(store)} and {other.relative_to(store)}"
 
@@ -196,7 +203,7 @@ def _said(random: Random, store: Path) -> str:
     found = []
     for path in sorted(store.rglob("*")):
         with suppress(OSError, ValueError, RecursionError):
-            found.append((path, json.loads(path.read_bytes())))
+            found.append((path, json.loads(_read(path))))
     path, value = random.choice(found)
     changed, what = _changed(random, value)
     path.write_text(json.dumps(changed))
@@ -217,7 +224,7 @@ def _entered(random: Random, store: Path) -> str:
     manifests = [path for path in sorted(store.rglob("snapshots/*")) if path.is_file()]
     path = random.choice(manifests or [_file(random, store)])
     try:
-        lines = zlib.decompress(path.read_bytes()).split(b"\n")
+        lines = zlib.decompress(_read(path)).split(b"\n")
         number = random.randrange(len(lines) - 1)
         row = json.loads(lines[number])
     except (zlib.error, ValueError, RecursionError):

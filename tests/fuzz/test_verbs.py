@@ -27,7 +27,7 @@ from random import Random, SystemRandom
 import pytest
 
 import sojourn
-from sojourn.cli import main
+from sojourn.cli.app import run
 from sojourn.engine import ledger
 from tests.fuzz.evil import mangle
 from tests.support.waiting import patience, until
@@ -72,16 +72,14 @@ class Lab:
             signal.signal(signal.SIGALRM, _stuck)
             signal.alarm(int(patience(_VERB_WITHIN)))
             try:
-                main()
-            except SystemExit as end:
-                code = end.code
+                code = run()  # not `main`, which listens to signals until its process ends
             finally:
                 signal.alarm(0)
                 sys.stdin.close()
         self.said = _text(errors)
         assert "\x1b]0;evil" not in self.said
         assert words[0] == "logs" or "\x1b]0;evil" not in _text(out)
-        return int(code or 0), _text(out)
+        return code, _text(out)
 
     def good(self, *words: str) -> str:
         code, text = self.run(*words)
@@ -136,8 +134,18 @@ def lab(own_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> L
         until(lambda handle=handle: not handle.machines())  # type: ignore[misc]
     until(lambda: "up" in [line.text for line in running.logs()])
     kept = tmp_path / "kept"
-    shutil.copytree(own_folders / victim.id, kept)
+    until(lambda: _is_copied(own_folders / victim.id, kept))
     return Lab(tmp_path, own_folders, ended.id, running.id, victim.id, kept)
+
+
+def _is_copied(folder: Path, kept: Path) -> bool:
+    """Its supervisor may still be writing the last of its files."""
+    shutil.rmtree(kept, ignore_errors=True)
+    try:
+        shutil.copytree(folder, kept)
+    except (shutil.Error, FileNotFoundError):
+        return False
+    return True
 
 
 def _seeds() -> Iterator[int]:
