@@ -82,10 +82,13 @@ def _advice(task: Task, id: str) -> str:
     if task.idle_timeout:
         limits.append(f"when idle for {format_seconds(task.idle_timeout)}")
     end = f"It ends {' or '.join(limits)}" if limits else "It never ends by itself"
-    return (
-        f"{end}, and costs money until then. Run `sojourn ssh {id}` to use it, "
-        f"`sojourn delete {id}` to delete it."
+    from sojourn import clouds
+
+    # A cloud whose machines are this computer takes none.
+    cost = (
+        ", and costs money until then" if clouds.load(task.cloud).features.private_machines else ""
     )
+    return f"{end}{cost}. Run `sojourn ssh {id}` to use it, `sojourn delete {id}` to delete it."
 
 
 @machine.command("list")
