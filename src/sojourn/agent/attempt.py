@@ -19,6 +19,7 @@ from sojourn.agent.outcomes import also_saying, meets, obstacle, unstored, why_e
 from sojourn.agent.process import CannotStart, run_here
 from sojourn.agent.restoring import Restoring
 from sojourn.agent.runner import RunnerLife
+from sojourn.agent.shared import Shared
 from sojourn.agent.staying import Idle, staying
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.agent.telling import Telling
@@ -61,9 +62,8 @@ _TICK = 0.05
 _Result = TypeVar("_Result")
 
 
-def _write_program(file: Path, text: str) -> None:
-    file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    file.chmod(0o700)
+def _write_program(file: Path, text: str, mode: int = 0o700) -> None:
+    Shared(file.parent).write(file.name, text.encode("utf-8", "surrogateescape"), mode)
 
 
 class Attempt:
@@ -268,8 +268,7 @@ class Attempt:
             text = self._mpi.serve(self._gang.members)
         if self._task.stay:
             startup = self._folder / "startup"
-            _write_program(startup, text)
-            startup.chmod(0o755)  # the script, which runs it, may be another user's
+            _write_program(startup, text, 0o755)  # the script, which runs it, may be another user's
             text = staying(startup)
         stage(self._folder, self._task.files)
         given = load_environment(self._store)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from sojourn.storage.beneath import is_elsewhere, let_in
+from sojourn.storage.files import open_folder
 
 __all__ = ["remove_tree"]
 
@@ -29,19 +33,34 @@ def remove_tree(folder: Path) -> None:
         try:
             return _remove(folder)
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+            if error.errno != errno.ENOTEMPTY and not is_elsewhere(error):
                 raise  # else somebody removes it as well, or writes to it
     return _remove(folder)
 
 
 def _remove(folder: Path) -> None:
-    if folder.is_symlink():
-        folder.unlink()  # what it leads to is not ours
-    if not folder.exists():
+    try:
+        above = open_folder(str(folder.absolute().parent))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    try:
+        _remove_within(above, folder)
+    finally:
+        os.close(above)
+
+
+def _remove_within(above: int, folder: Path) -> None:
+    name = folder.absolute().name
+    try:
+        info = os.stat(name, dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(info.st_mode):
+        os.unlink(name, dir_fd=above)  # what a symlink leads to is not ours
         return
     _unmount(folder)
-    _empty(folder)
-    folder.rmdir()
+    _empty(above, name)
+    os.rmdir(name, dir_fd=above)
 
 
 @dataclass
@@ -53,12 +72,12 @@ class _Level:
     folders: list[str] = field(default_factory=list)
 
 
-def _empty(folder: Path) -> None:
+def _empty(above: int, folder: str) -> None:
     """Remove all in a folder, with one descriptor and no recursion.
 
     A script can make trees that are deeper than a path can be long, or a stack high.
     """
-    here = _open(str(folder))
+    here = _open(folder, above)
     levels = [_Level("", _identity(here))]
     try:
         while levels:
@@ -101,12 +120,12 @@ def _swapped(here: int, there: int) -> int:
     return there
 
 
-def _open(name: str, within: int | None = None) -> int:
+def _open(name: str, within: int) -> int:
     """Open a folder, and have it allow all that is needed to empty it."""
     try:
         opened = os.open(name, _FOLDER, dir_fd=within)
     except PermissionError:
-        os.chmod(name, 0o700, dir_fd=within)
+        let_in(within, name)
         opened = os.open(name, _FOLDER, dir_fd=within)
     if os.fstat(opened).st_mode & 0o700 != 0o700:
         try:

@@ -6,6 +6,7 @@ import socket
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from sojourn.agent.shared import Shared
 from sojourn.storage.gangs import Member
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def gang_variables(task: Task, gang: GangLife, folder: Path, rank: int) -> dict[
     User's own variables of these names win: they are not ours.
     """
     hosts = folder / "gang" / _HOSTS
-    hosts.write_text("".join(f"{member.address}\n" for member in gang.members))
-    hosts.chmod(0o644)
+    text = "".join(f"{member.address}\n" for member in gang.members)
+    Shared(hosts.parent).write(hosts.name, text.encode())
     main = gang.members[0]
     port, ranks = str(main.port), str(task.parallelism)
     return {

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
+from sojourn.agent.shared import Shared
 from sojourn.core.gang import absolute, relative
+from sojourn.storage.beneath import Beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,24 +30,27 @@ _MODE = 0o644
 def put_into(workdir: Path, files: Mapping[str, str]) -> None:
     """Write those that belong into the workdir, over what was pushed."""
     for path, text in relative(files).items():
-        _write(workdir / path, text.encode("utf-8", "surrogateescape"))
+        _write(workdir, path, text.encode("utf-8", "surrogateescape"))
 
 
 def stage(folder: Path, files: Mapping[str, str]) -> None:
     """Keep those at absolute paths ready in the folder of a machine."""
     root = folder / _FOLDER
-    if root.exists():
-        remove_tree(root)  # of the attempt before
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_tree(root)  # of the attempt before
     for path, text in absolute(files).items():
-        _write(root / path[1:], text.encode("utf-8", "surrogateescape"))
+        _write(folder, f"{_FOLDER}{path}", text.encode("utf-8", "surrogateescape"))
 
 
 def ready(folder: Path) -> Iterator[tuple[Path, str]]:
     """What is kept ready: where it is, and at which path the script expects it."""
     root = folder / _FOLDER
-    for file in sorted(root.rglob("*")):
-        if file.is_file():
-            yield file, f"/{file.relative_to(root).as_posix()}"
+    with suppress(FileNotFoundError), Beneath(root, strict=True) as there:
+        for above, items in there.walk():
+            for item in items:
+                if item.is_file(follow_symlinks=False):
+                    path = Path(above, item.name)
+                    yield root / path, f"/{path}"
 
 
 def put_on_machine(folder: Path) -> None:
@@ -58,9 +63,9 @@ def put_on_machine(folder: Path) -> None:
     for path in _put_before(put) - set(wanted):
         with suppress(OSError):  # the script may have made something else of it
             Path(path).unlink()
-    put.write_text(json.dumps(list(wanted)))
+    Shared(folder).write(_PUT, json.dumps(list(wanted)).encode())
     for path, file in wanted.items():
-        _write(Path(path), file.read_bytes())
+        _put_at(Path(path), Shared(folder).read(f"{_FOLDER}{path}", file.stat().st_size))
 
 
 def _put_before(put: Path) -> set[str]:
@@ -70,9 +75,15 @@ def _put_before(put: Path) -> set[str]:
         return set()  # there was no run before, or it could not write this
 
 
-def _write(file: Path, data: bytes) -> None:
+def _write(folder: Path, path: str, data: bytes) -> None:
+    shared = Shared(folder)
+    above = path.rpartition("/")[0]
+    if above:
+        shared.make(above)
+    shared.write(path, data, _MODE)
+
+
+def _put_at(file: Path, data: bytes) -> None:
+    """Folders above it may be symlinks, as `/var/run` is: the image has them."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    if file.is_symlink():
-        file.unlink()  # what it leads to is not meant
-    file.write_bytes(data)
-    file.chmod(_MODE)
+    Shared(file.parent.resolve()).write(file.name, data, _MODE)

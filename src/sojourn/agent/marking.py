@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from sojourn.agent.shared import Shared
 from sojourn.storage.gangs import ASKED, STEP, Mark
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Marking:
         self._round = number
         self._rank = rank
         self._folder = folder
+        self._shared = Shared(folder)
         self._snapshots = snapshots
         self._own: dict[Mark, int] = {}
 
@@ -54,13 +55,11 @@ class Marking:
 
     def begin(self, mark: Mark) -> None:
         """Store what was restored as the first snapshot of this attempt."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._folder.chmod(0o777)  # the script may be another user's
+        Shared(self._folder.parent).make(self._folder.name, 0o777)  # the script may be another's
         for name in ("want", "stored"):
-            (self._folder / name).unlink(missing_ok=True)
+            self._shared.remove(name)
         text = resources.files("sojourn.agent").joinpath("mark.sh").read_bytes()
-        self.command.write_bytes(text)
-        self.command.chmod(0o755)
+        self._shared.write("mark", text, 0o755)
         self._store(mark)
 
     def look(self) -> None:
@@ -117,15 +116,11 @@ class Marking:
 
     def _wanted(self) -> int | None:
         with suppress(OSError, ValueError):
-            return int((self._folder / "want").read_bytes()[:32])
+            return int(self._shared.read("want", 32))
         return None
 
     def _tell(self, step: int) -> None:
-        """Write it whole: the command reads it at any moment."""
-        new = self._folder / "stored.new"
-        new.write_text(f"{step}\n")
-        new.chmod(0o644)
-        os.replace(new, self._folder / "stored")
+        self._shared.write("stored", b"%d\n" % step)
 
     def _newest(self, kind: str) -> int:
         return max((mark.number for mark in self._own if mark.kind == kind), default=-1)

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import getpass
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sojourn.agent.disk import remove_tree
 from sojourn.agent.process import CannotStart
 from sojourn.agent.servers import await_servers
+from sojourn.agent.shared import Shared
 
 if TYPE_CHECKING:
     import threading
@@ -109,8 +110,9 @@ class MpiHost:
 
     def keys(self) -> dict[str, str]:
         """What the others need to know of this machine: a folder, or public keys."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(mode=0o700, parents=True)
+        remove_tree(self._folder)
+        Shared(self._folder.parents[1]).make(f"{self._folder.parent.name}/{self._folder.name}")
+        Shared(self._folder.parent).make(self._folder.name, 0o700)
         if self._together:
             return {"folder": str(self._folder)}
         return {"host": self._make_key("host"), "user": getpass.getuser(), **self._client_key()}
@@ -204,8 +206,7 @@ class MpiHost:
 
     def _write(self, name: str, text: str, mode: int = 0o600) -> Path:
         file = self._folder / name
-        file.write_text(text)
-        file.chmod(mode)
+        Shared(self._folder).write(name, text.encode(), mode)
         return file
 
 

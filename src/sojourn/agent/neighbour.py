@@ -19,7 +19,9 @@ from typing import IO, TYPE_CHECKING
 from sojourn.agent.background import aside, say
 from sojourn.agent.inside import INSIDE, inside
 from sojourn.agent.process import cannot_start
+from sojourn.agent.shared import Shared
 from sojourn.core.errors import Transient
+from sojourn.storage.beneath import Beneath, let_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,7 +104,8 @@ class Neighbour:
         self.used = True
         self._hide_pipes()
         _give(self._folder, workdir, self._owner)
-        file.chmod(0o755)
+        with Beneath(file.parent, strict=True) as there:
+            let_in(*there.within(file.name), 0o755)
         self._write(INSIDE, inside(workdir, environment))
         command = shlex.join([str(file), *arguments])
         self._write("begin", f"set -- {command}\n. {shlex.quote(str(self._run / INSIDE))}\n")
@@ -124,17 +127,13 @@ class Neighbour:
 
     def _write(self, name: str, text: str) -> None:
         """For the script's user to read and for nobody else, if we can give it away."""
-        path = self._run / name
-        path.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with open(os.open(path, flags, 0o600), "wb") as file:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        if self._owner[0] == os.geteuid():
-            return
-        if os.geteuid() == 0:
-            os.chown(path, *self._owner)
-        else:
-            path.chmod(0o644)
+        ours = self._owner[0] == os.geteuid()
+        mode = 0o600 if ours or os.geteuid() == 0 else 0o644
+        Shared(self._run).write(name, text.encode("utf-8", "surrogateescape"), mode)
+        if not ours and os.geteuid() == 0:
+            with Beneath(self._run, strict=True) as there:
+                folder, _ = there.within(name)
+                os.chown(name, *self._owner, dir_fd=folder, follow_symlinks=False)
 
     def _listen(self, status: int) -> None:
         """Take what the other side says. Until it opens its end, there is nothing to read."""
@@ -287,7 +286,7 @@ class NeighbourScript:
 
 def _interpreter(file: Path) -> str:
     """Of its first line, if it is a path; Linux splits it at spaces and tabs."""
-    first = file.read_bytes().partition(b"\n")[0]
+    first = Shared(file.parent).read(file.name).partition(b"\n")[0]
     if len(first) > _LONGEST_INTERPRETER or not first.startswith(b"#!"):
         return ""
     words = first[2:].decode("utf-8", "surrogateescape").split()
@@ -308,19 +307,22 @@ def _give(folder: Path, workdir: Path, owner: tuple[int, int]) -> None:
     if os.geteuid() != 0:
         _open_to_all(workdir)
         return
-    for root, folders, files, descriptor in os.fwalk(workdir):
-        for name in (*folders, *files):
-            os.chown(name, *owner, dir_fd=descriptor, follow_symlinks=False)
-        if root == str(workdir):
-            os.chown(workdir, *owner)
+    with Beneath(workdir, strict=True) as there:
+        for path, items in there.walk():
+            here = there.folder(path)
+            for item in items:
+                os.chown(item.name, *owner, dir_fd=here, follow_symlinks=False)
+        os.chown(there.folder(""), *owner)
     folder.chmod(0o755)
 
 
 def _open_to_all(workdir: Path) -> None:
     """We cannot give it away; only this pod has it."""
-    for root, _, files in os.walk(workdir):
-        os.chmod(root, 0o777)  # noqa: S103 -- said above
-        for path in (os.path.join(root, name) for name in files):
-            if not os.path.islink(path):
-                mode = os.stat(path).st_mode
-                os.chmod(path, mode | (0o777 if mode & 0o100 else 0o666))
+    with Beneath(workdir, strict=True) as there:
+        for path, items in there.walk():
+            here = there.folder(path)
+            os.fchmod(here, 0o777)
+            for item in items:
+                if item.is_file(follow_symlinks=False):
+                    mode = item.stat(follow_symlinks=False).st_mode
+                    let_in(here, item.name, 0o777 if mode & 0o100 else 0o666)

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from sojourn.agent.config import GUESTS
 from sojourn.agent.environment import inherited
+from sojourn.agent.shared import Shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -292,8 +293,8 @@ class Script:
 
 def cannot_start(file: Path, error: OSError) -> CannotStart:
     """Why a script that could not be run could not."""
-    with open(file, "rb") as script:
-        first = script.readline().rstrip(b"\n").decode("utf-8", "replace")
+    lines = Shared(file.parent).read(file.name).splitlines()
+    first = lines[0].decode("utf-8", "replace") if lines else ""
     if error.errno == errno.ENOENT:
         program = first.removeprefix("#!").strip().partition(" ")[0]
         return CannotStart(

@@ -71,7 +71,7 @@ class Restoring:
         told = Context(self._telling.on_event, cancelled=ctx.cancelled, deadline=ctx.deadline)
         remove_tree(self._workdir)  # of an agent that died here, or of a snapshot that was damaged
         self._workdir.mkdir(parents=True)
-        entries = Restorer(self._store, self._workdir, workers=_WORKERS).restore(
+        entries = Restorer(self._store, self._workdir, workers=_WORKERS, strict=True).restore(
             told, manifest.release(), manifest.objects
         )
         return Manifest(entries, manifest.objects)

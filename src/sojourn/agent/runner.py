@@ -7,9 +7,7 @@ of the workdir. Jobs can make them lie: then a runner ends early or late, no mor
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import shutil
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -17,8 +15,10 @@ from typing import TYPE_CHECKING
 from sojourn import forges
 from sojourn.agent import runner_program
 from sojourn.agent.background import aside, say
+from sojourn.agent.disk import remove_tree
 from sojourn.agent.identity import hide_from
 from sojourn.agent.metrics import free_port, metric
+from sojourn.agent.shared import Shared
 from sojourn.core.context import Context
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import AuthError, SojournError
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["TOKEN", "RunnerLife"]
 
 TOKEN = "token"
+_STATE = "state"  # a folder of the workdir
+_JOB = "jobs/now"
+_BUSY = "busy"
 _LOOK_EVERY = 1.0  # seconds; a file is looked at, no more
 _LOOK_SOON = 0.2  # while its script prepares the machine
 _RUNNING_WITHIN = 3600  # seconds; whoever waits for it has long given up
@@ -72,9 +75,8 @@ class RunnerLife:
         self._runner = runner
         self._forge = forges.open_forge(runner.driver, runner.repo, self._token)
         self._program = folder / "program"
-        self._state = workdir / "state"
-        self._job = workdir / "jobs" / "now"
-        self._mark = workdir / "busy"
+        self._workdir = workdir
+        self._shared = Shared(workdir)
         self._port = 0
         self._counted, self._answered = 0.0, 0.0
         self._since = time.monotonic()
@@ -90,19 +92,17 @@ class RunnerLife:
 
     def prepare(self) -> None:
         """Before the script starts; what a former machine left in the workdir is there."""
-        shutil.rmtree(self._state, ignore_errors=True)
-        self._state.mkdir(parents=True)
+        remove_tree(self._workdir / _STATE)
+        self._shared.make(_STATE)
         text = "".join(f"{k}={shlex.quote(v)}\n" for k, v in self._credentials.items())
-        file = self._state / "credentials"
-        file.touch(0o600)
-        file.write_text(text)
+        self._shared.write(f"{_STATE}/credentials", text.encode(), 0o600)
         if self._certificates:
-            (self._state / "certificates").write_text(self._certificates)
+            self._shared.write(f"{_STATE}/certificates", self._certificates.encode())
         self._port = free_port()
-        (self._state / "port").write_text(f"{self._port}\n")
-        if job := self._told() or (Job("") if self._mark.exists() else None):
-            self._job.unlink(missing_ok=True)
-            self._mark.unlink(missing_ok=True)
+        self._shared.write(f"{_STATE}/port", b"%d\n" % self._port)
+        if job := self._told() or (Job("") if self._shared.has(_BUSY) else None):
+            self._shared.remove(_JOB)
+            self._shared.remove(_BUSY)
             self._recall(job)
 
     def over(self) -> bool:
@@ -119,7 +119,7 @@ class RunnerLife:
 
     def _not_begun(self, now: float) -> bool:
         """Whether it never will."""
-        self._runs = (self._state / "running").exists()
+        self._runs = self._has("running")
         if self._runs:
             self._since = now + _ONLINE_WITHIN
             self._store()  # who it is
@@ -134,9 +134,9 @@ class RunnerLife:
         if job != self._doing:  # which one it is may be told later than that there is one
             self._doing = job
             if counted:
-                self._mark.touch()
+                self._shared.write(_BUSY, b"")
             else:
-                self._mark.unlink(missing_ok=True)
+                self._shared.remove(_BUSY)
             self._store()
         if job or (self._rerunning and self._rerunning.is_alive()):
             self._since = now
@@ -144,7 +144,7 @@ class RunnerLife:
     def _end(self, now: float, limit: int) -> bool:
         """Whether it has ended; a program that finishes its job when it is asked is asked."""
         self.reason = f"no job for {format_seconds(limit)}"
-        if (self._state / "ends-when-asked").exists():
+        if self._has("ends-when-asked"):
             self._asked, self._since = True, now
             self._tell("end", "")
             return False
@@ -181,8 +181,8 @@ class RunnerLife:
         slow, and a job that it has must not be taken for one that is over.
         """
         try:
-            name, _, mark = (self._state / "metric").read_text().strip().partition(" ")
-        except OSError:
+            name, _, mark = self._shared.read(f"{_STATE}/metric").decode().strip().partition(" ")
+        except (OSError, ValueError):
             return 0
         found = metric(self._port, name, mark)
         if found is not None:
@@ -194,9 +194,7 @@ class RunnerLife:
     def _told(self) -> Job | None:
         """The job that is being carried out, as the program's hooks and processes tell."""
         try:
-            descriptor = os.open(self._job, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with open(descriptor, "rb") as file:
-                words = (file.read(_LONGEST) or b"").decode("ascii", "replace").split()
+            words = self._shared.read(_JOB, _LONGEST).decode("ascii", "replace").split()
         except OSError:  # none; or a folder, which only a job would make
             return None
         return Job(*words[1:3]) if len(words) > 1 else Job("")
@@ -227,15 +225,15 @@ class RunnerLife:
 
     def _serve(self) -> None:
         """What the script asks for while it prepares the machine."""
-        if not self._served and (self._state / "want-program").exists():
+        if not self._served and self._has("want-program"):
             self._served = True
             aside("program", self._bring)
         with suppress(OSError, ValueError):
-            user = int((self._state / "hide").read_text())
-            (self._state / "hide").unlink()
+            user = int(self._shared.read(f"{_STATE}/hide", _LONGEST))
+            self._shared.remove(f"{_STATE}/hide")
             self._tell("hidden", hide_from(user))
-        if (self._state / "want-authorities").exists():
-            (self._state / "want-authorities").unlink()
+        if self._has("want-authorities"):
+            self._shared.remove(f"{_STATE}/want-authorities")
             self._tell("authorities", network.usual_authorities())
 
     def _bring(self) -> None:
@@ -249,8 +247,8 @@ class RunnerLife:
 
     def _tell(self, name: str, text: str) -> None:
         """All at once: the script looks for the file, then reads it."""
-        unfinished = self._state / f".{name}"
         with suppress(OSError):
-            unfinished.write_text(text)
-            unfinished.chmod(0o644)
-            unfinished.replace(self._state / name)
+            self._shared.write(f"{_STATE}/{name}", text.encode())
+
+    def _has(self, name: str) -> bool:
+        return self._shared.has(f"{_STATE}/{name}")

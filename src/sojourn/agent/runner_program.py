@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import tarfile
 from typing import TYPE_CHECKING
 
+from sojourn.agent.disk import remove_tree
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound, Transient
 from sojourn.forges.http import download
@@ -28,7 +28,7 @@ def fetch(programs: Mapping[str, Program], folder: Path, store: Store) -> None:
     if found is None:
         known = ", ".join(programs) or "none"
         raise NotFound(f"there is none for {platform.machine()} (there is: {known})")
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_tree(folder)
     folder.mkdir(mode=0o755)
     file = folder / found.url.rpartition("/")[2]
     if not take_program(store, found.sha256, file):

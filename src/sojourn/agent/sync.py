@@ -131,7 +131,9 @@ class Snapshots:
         self._turn = threading.RLock()
         line = layout.data_prefix(lease.rank, lease.attempt)
         self._line = line
-        self._writer = SnapshotWriter(store, line, base=layout.WORKDIR, workers=_WORKERS)
+        self._writer = SnapshotWriter(
+            store, line, base=layout.WORKDIR, workers=_WORKERS, strict=True
+        )
         self._first = True
         self._chore = Chore("snapshot", self.take, self._pause, telling.on_files)
 

@@ -29,6 +29,7 @@ class Filters:
 
     def __init__(self, exclude: Iterable[str] = ()) -> None:
         self.exclude = tuple(exclude)
+        self._covered: dict[str, bool] = {"": False}
         expressions = [_translate(pattern) for pattern in (*ALWAYS_EXCLUDED, *self.exclude)]
         self._match = re.compile("|".join(f"(?:{e})" for e in expressions), re.DOTALL).fullmatch
 
@@ -38,12 +39,19 @@ class Filters:
 
     def covers(self, path: str, *, folder: bool = True) -> bool:
         """Whether this path or one of the folders above it is excluded."""
-        end = path.find("/")
-        while end >= 0:
-            if self.excludes(path[:end]):
-                return True
-            end = path.find("/", end + 1)
-        return self.excludes(path, folder=folder)
+        return self._covers_folder(path.rpartition("/")[0]) or self.excludes(path, folder=folder)
+
+    def _covers_folder(self, path: str) -> bool:
+        """Each folder is looked at once: there may be thousands above a file."""
+        unknown = []
+        while path not in self._covered:
+            unknown.append(path)
+            path = path.rpartition("/")[0]
+        covered = self._covered[path]
+        for folder in reversed(unknown):
+            covered = covered or self.excludes(folder)
+            self._covered[folder] = covered
+        return covered
 
 
 def _translate(pattern: str) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import InvalidInput
 from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.engine.wildmatch import Rule, parse_rules
+from sojourn.storage.beneath import Beneath, is_elsewhere
+from sojourn.storage.files import opened, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -40,10 +42,11 @@ class IgnoreRules:
     ) -> None:
         self.left_out: set[str] = set()
         self._never = never
-        self._kinds: list[_Files | _Names] = [_Files(workdir, OWN_FILE)]
+        there = Beneath(workdir)
+        self._kinds: list[_Files | _Names] = [_Files(workdir, there, OWN_FILE)]
         if git:
             # First, as for git itself: no `!.*` of a .gitignore file brings it back.
-            self._kinds += [_Names((".git",)), _GitFiles(workdir, _GIT_FILE)]
+            self._kinds += [_Names((".git",)), _GitFiles(workdir, there, _GIT_FILE)]
         self._default = _Names(DEFAULT_IGNORED) if default else None
         if self._default:
             self._kinds.append(self._default)
@@ -51,9 +54,24 @@ class IgnoreRules:
 
     def __call__(self, path: str, *, folder: bool) -> bool:
         """Whether this path stays at home; all that is in an ignored folder does."""
-        parent = path.rpartition("/")[0]
-        if path in self._never or self._folder_ignored(parent):
+        return self._folder_ignored(path.rpartition("/")[0]) or self._matches(path, folder=folder)
+
+    def _folder_ignored(self, path: str) -> bool:
+        unknown = []
+        while path not in self._ignored:
+            unknown.append(path)
+            path = path.rpartition("/")[0]
+        ignored = self._ignored[path]
+        for folder in reversed(unknown):
+            ignored = ignored or self._matches(folder, folder=True)
+            self._ignored[folder] = ignored
+        return ignored
+
+    def _matches(self, path: str, *, folder: bool) -> bool:
+        """Whether the rules name this very path."""
+        if path in self._never:
             return True
+        parent = path.rpartition("/")[0]
         for kind in self._kinds:
             for source in kind.valid_in(parent):
                 for rule in source.rules:
@@ -62,11 +80,6 @@ class IgnoreRules:
                             self.left_out.add(path)
                         return not rule.negated
         return False
-
-    def _folder_ignored(self, path: str) -> bool:
-        if path not in self._ignored:
-            self._ignored[path] = self(path, folder=True)
-        return self._ignored[path]
 
 
 class _Names:
@@ -82,19 +95,37 @@ class _Names:
 class _Files:
     """All files of one name, in the workdir and in its folders."""
 
-    def __init__(self, workdir: Path, name: str) -> None:
+    def __init__(self, workdir: Path, there: Beneath, name: str) -> None:
         self._workdir = workdir
+        self._there = there
         self._name = name
         self._rules: dict[str, list[_Source]] = {}
 
     def valid_in(self, folder: str) -> list[_Source]:
         """The rules for what is in a folder, those of the nearest file first."""
-        if folder not in self._rules:
-            above = self.valid_in(folder.rpartition("/")[0]) if folder else self._outer()
-            rules = _read(self._workdir / folder / self._name)
-            own = _Source(rules, cut=len(folder) + 1 if folder else 0)
-            self._rules[folder] = [own, *above] if rules else above
+        unread = []
+        outer = folder
+        while outer not in self._rules:
+            unread.append(outer)
+            if not outer:
+                break
+            outer = outer.rpartition("/")[0]
+        for each in reversed(unread):
+            above = self._rules[each.rpartition("/")[0]] if each else self._outer()
+            rules = self._read(each)
+            own = _Source(rules, cut=len(each) + 1 if each else 0)
+            self._rules[each] = [own, *above] if rules else above
         return self._rules[folder]
+
+    def _read(self, folder: str) -> list[Rule]:
+        try:
+            with opened(self._there.folder(folder), self._name) as file:
+                return parse_rules(os.fsdecode(read_whole(file, os.fstat(file).st_size)))
+        except OSError as error:
+            if is_elsewhere(error):
+                return []
+            file_name = f"{self._workdir}/{folder}/{self._name}"
+            raise InvalidInput(file_name, f"could not read file: {error.strerror}") from error
 
     def _outer(self) -> list[_Source]:
         return []

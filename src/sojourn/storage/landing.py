@@ -7,10 +7,11 @@ import fcntl
 import os
 import posixpath
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import Conflict
+from sojourn.storage.beneath import Beneath
 from sojourn.storage.manifest import FILE, FOLDER, Entry
 from sojourn.storage.output import leads_to
 from sojourn.storage.restore import explained
@@ -94,13 +95,21 @@ def bring_to_disk(into: Path, entries: list[Entry], above: set[Path]) -> None:
     if len({entry.path for entry in entries}) > _FEW:
         os.sync()  # the disk is told of all at once
         return
-    files = {into / entry.path for entry in entries if entry.kind == FILE}
-    folders = above | {(into / entry.path).parent for entry in entries}
-    folders |= {into / entry.path for entry in entries if entry.kind == FOLDER}
+    files = {entry.path for entry in entries if entry.kind == FILE}
+    folders = {posixpath.dirname(entry.path) for entry in entries}
+    folders |= {entry.path for entry in entries if entry.kind == FOLDER}
     try:
-        for path in [*files, *folders]:
-            with explained(os.fspath(path)):
-                keep_file(path)
+        for outer in above:
+            with explained(os.fspath(outer)):
+                keep_file(outer)
+        with Beneath(into) as there:
+            for path in sorted(files):
+                with suppress(FileNotFoundError), explained(f"{into}/{path}"):
+                    folder, name = there.within(path)
+                    keep_file(name, folder)
+            for path in sorted(folders):
+                with suppress(FileNotFoundError), explained(f"{into}/{path}"):
+                    os.fsync(there.folder(path))
     except OSError as error:
         if error.errno == errno.EIO:
             raise

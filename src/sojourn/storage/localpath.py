@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.storage.digest import hasher
+from sojourn.storage.files import opened
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
 from sojourn.storage.scan import link_target
 
 if TYPE_CHECKING:
-    import os
-    from io import FileIO
-
     from sojourn.core.context import Context
+    from sojourn.storage.beneath import Beneath
 
 __all__ = ["LocalPath", "Trace", "trace"]
 
@@ -30,9 +30,10 @@ def trace(info: os.stat_result) -> Trace:
 
 @dataclass(frozen=True)
 class LocalPath:
-    """What is at a path below `root`."""
+    """What is at a path below `root`, which is `there`."""
 
     root: str
+    there: Beneath
     path: str
     info: os.stat_result
 
@@ -58,23 +59,28 @@ class LocalPath:
         if entry.kind != self.kind:
             return False
         if entry.kind == LINK:
-            return link_target(self.root, self.path) == entry.target
+            return self._target() == entry.target
         return entry.kind == FILE and self.info.st_size == entry.size and self._read(ctx, entry)
 
+    def _target(self) -> str:
+        folder, name = self.there.within(self.path)
+        return link_target(self.root, self.path, os.readlink(name, dir_fd=folder))
+
     def _read(self, ctx: Context, entry: Entry) -> bool:
+        folder, name = self.there.within(self.path)
         try:
-            with open(f"{self.root}/{self.path}", "rb", buffering=0) as file:
+            with opened(folder, name) as file:
                 return all(_same_part(ctx, file, part) for part in entry.parts)
         except PermissionError:
             return False  # a result may be one that its owner cannot read; it can be replaced
 
 
-def _same_part(ctx: Context, file: FileIO, part: Part) -> bool:
+def _same_part(ctx: Context, file: int, part: Part) -> bool:
     digest = hasher()
     left = part.length
     while left:
         ctx.check()
-        piece = file.read(min(left, _PIECE))
+        piece = os.read(file, min(left, _PIECE))
         if not piece or not (part.object or piece == bytes(len(piece))):
             return False
         digest.update(piece)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from sojourn.storage.beneath import Beneath, is_elsewhere
 from sojourn.storage.digest import digest_of
 from sojourn.storage.manifest import FILE, Entry, Part
 from sojourn.storage.scan import entry_of
@@ -104,11 +105,13 @@ class Readings:
 
 
 class Reader:
-    """Reads and uploads the files of one snapshot."""
+    """Reads and uploads the files of one snapshot. `strict`: see `Beneath`."""
 
-    def __init__(self, ctx: Context, root: Path, upload: Upload, workers: Workers) -> None:
+    def __init__(
+        self, ctx: Context, root: Path, upload: Upload, workers: Workers, *, strict: bool = False
+    ) -> None:
         self._ctx = ctx
-        self._root = os.fspath(root)
+        self._there = Beneath(root, strict=strict)
         self._upload = upload
         self._workers = workers
         self._readings = Readings()
@@ -124,8 +127,9 @@ class Reader:
         try:
             for attempt in range(_TRIES):
                 self._heat = 0.0
-                for path in paths:
-                    self._read(path)
+                with self._there:
+                    for path in paths:
+                        self._read(path)
                 self._close_pack()
                 self._workers.drain()
                 paths, self._again = self._again, []
@@ -141,12 +145,10 @@ class Reader:
 
     def _read(self, path: str) -> None:
         try:
-            descriptor = os.open(f"{self._root}/{path}", _OPEN)
-        except FileNotFoundError:
-            self._readings.vanished.append(path)
-            return
+            folder, name = self._there.within(path)
+            descriptor = os.open(name, _OPEN, dir_fd=folder)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR):  # something else took its place
+            if is_elsewhere(error):  # gone, or something else took its place
                 self._readings.vanished.append(path)
             else:
                 self._readings.unreadable[path] = os.strerror(error.errno or 0)

@@ -1,8 +1,8 @@
 """Writing entries of snapshots to a folder.
 
 Folders come first, then files, symlinks last, and the folders' own attributes at the end: so
-nothing that a snapshot holds can redirect a write. Each file appears at once and whole, after its
-content was found right.
+nothing that a snapshot holds can redirect a write, and nothing that appears meanwhile can, see
+`beneath`. Each file appears at once and whole, after its content was found right.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import os
 import stat
 import threading
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn.core.errors import Conflict, IntegrityError, QuotaError
+from sojourn.storage.beneath import Beneath, let_in
 from sojourn.storage.digest import digest_of, hasher
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
 from sojourn.storage.parallel import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
 
@@ -34,6 +36,8 @@ _WRITERS = 4  # of small files at once: more would only fight for the interprete
 # For larger pieces Linux takes larger pages, and whoever writes side by side waits for longer. On a
 # virtual machine whose host has taken free memory back, large pages cost three times the transfer.
 _WRITTEN_AT_ONCE = 64 << 10
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WHOLE = 4  # fetch a whole pack if more than a quarter of it is needed
 # Bytes that are in memory at once, of a pack or of some of its parts: what a machine says of its
 # objects is not believed. Packs and chunks have 9 MiB at most.
@@ -50,9 +54,9 @@ class _Piece(NamedTuple):
 class Restorer:
     """Restores entries to a folder. Their paths must have been checked by `manifest.decode`.
 
-    `give_name` renames each file and symlink, once it is whole, from a temporary path to its own,
-    which is told relative to the folder: it can move away what is there by then. It is called by
-    several threads at once.
+    `give_name` renames each file and symlink, once it is whole, from a temporary name in an open
+    folder to its own: it can move away what is there by then. It gets the folder's descriptor, the
+    temporary name and the path, and is called by several threads at once. `strict`: see `Beneath`.
     """
 
     def __init__(
@@ -61,12 +65,14 @@ class Restorer:
         root: Path,
         *,
         workers: int = 8,
-        give_name: Callable[[str, str], None] | None = None,
+        give_name: Callable[[int, str, str], None] | None = None,
+        strict: bool = False,
     ) -> None:
         self._store = store
         self._root = os.fspath(root)
+        self._there = Beneath(root, strict=strict)
         self._workers = workers
-        self._rename = give_name or (lambda temporary, path: os.replace(temporary, self._at(path)))
+        self._rename = give_name or _give_name
         self._unfinished: set[str] = set()
         self._writing = threading.Semaphore(_WRITERS)
 
@@ -83,7 +89,12 @@ class Restorer:
         `sizes` are those of the objects. What stands in the way of a file or symlink must have
         been moved away before, or by `give_name`.
         """
-        todo = list(entries)
+        with self._there:
+            return self._restore(ctx, list(entries), sizes, step)
+
+    def _restore(
+        self, ctx: Context, todo: list[Entry], sizes: Mapping[str, int], step: str
+    ) -> dict[str, Entry]:
         total = sum(entry.size for entry in todo)
         done = 0
 
@@ -100,7 +111,9 @@ class Restorer:
                 self._files(todo, sizes, workers, progress)
         finally:
             for path in self._unfinished:
-                _remove(path)
+                with suppress(OSError):  # the folder may be gone, or be something else
+                    folder, name = self._there.within(path)
+                    _remove(folder, temporary_name(name))
         for entry in todo:
             if entry.kind == LINK:
                 self._make_link(entry)
@@ -111,8 +124,7 @@ class Restorer:
             entry = self._as_it_is(todo.pop())
             here[entry.path] = entry
         for entry in reversed(folders):  # a folder may not let us in once it has its mode
-            self._finish(self._at(entry.path), entry)
-            here[entry.path] = self._as_it_is(entry)
+            here[entry.path] = self._finish_folder(entry)
         return here
 
     def _files(
@@ -155,11 +167,11 @@ class Restorer:
         return needed
 
     def _write_small(self, entry: Entry, content: bytes | memoryview) -> None:
-        target = self._at(entry.path)
-        temporary = temporary_name(target)
-        with explained(target):
+        with explained(self._at(entry.path)):
+            folder, name = self._there.within(entry.path)
+            temporary = temporary_name(name)
             try:
-                descriptor = _create(temporary, entry.mode)
+                descriptor = _create(folder, temporary, entry.mode)
                 try:
                     _write_all(descriptor, content, 0)
                     # Mostly it has its mode already, and to look costs less than to set it again.
@@ -168,19 +180,21 @@ class Restorer:
                     os.utime(descriptor, ns=(entry.mtime, entry.mtime))
                 finally:
                     os.close(descriptor)
-                self._rename(temporary, entry.path)
+                self._rename(folder, temporary, entry.path)
             except BaseException:
-                _remove(temporary)
+                _remove(folder, temporary)
                 raise
 
     def _large(self, entry: Entry, workers: Workers, progress: Callable[[int], None]) -> None:
         """Have the parts of a file fetched side by side; it appears when the last is written."""
-        target = self._at(entry.path)
-        temporary = temporary_name(target)
-        self._unfinished.add(temporary)
-        with explained(target):
-            os.close(_create(temporary))
-            os.truncate(temporary, entry.size)
+        self._unfinished.add(entry.path)
+        with explained(self._at(entry.path)):
+            folder, name = self._there.within(entry.path)
+            descriptor = _create(folder, temporary_name(name))
+            try:
+                os.truncate(descriptor, entry.size)
+            finally:
+                os.close(descriptor)
         left = len(entry.parts)
 
         def then(size: int) -> None:
@@ -188,41 +202,54 @@ class Restorer:
             progress(size)
             left -= 1
             if not left:
-                self._finish(temporary, entry)
-                self._rename(temporary, entry.path)
-                self._unfinished.remove(temporary)
+                self._finish_large(entry)
+                self._unfinished.remove(entry.path)
 
         start = 0
         for part in entry.parts:
-            workers.submit(self._fetch, part, temporary, start, then=then)
+            workers.submit(self._fetch, part, entry.path, start, then=then)
             start += part.length
 
-    def _fetch(self, part: Part, target: str, start: int) -> int:
+    def _finish_large(self, entry: Entry) -> None:
+        with explained(self._at(entry.path)):
+            folder, name = self._there.within(entry.path)
+            temporary = temporary_name(name)
+            with _opened(folder, temporary) as file:
+                _finish(file, entry)
+            self._rename(folder, temporary, entry.path)
+
+    def _fetch(self, part: Part, path: str, start: int) -> int:
         """Runs in a worker."""
         if not part.object:
             return part.length
         digest = hasher()
         at = -part.offset  # where the piece lies, seen from the beginning of the part
-        with explained(target), open(target, "r+b", buffering=0) as file:
+        with explained(self._at(path)), self._opened_temporary(path) as file:
             for piece in self._store.stream(part.object):
                 if at >= part.length:
                     break
                 content = piece[max(0, -at) : max(0, part.length - at)]
                 digest.update(content)
-                _write_all(file.fileno(), content, start + max(0, at))
+                _write_all(file, content, start + max(0, at))
                 at += len(piece)
         if at < part.length or digest.hexdigest() != part.digest:
             raise _damaged(part)
         return part.length
 
+    def _opened_temporary(self, path: str) -> AbstractContextManager[int]:
+        folder, name = self._there.within(path)
+        return _opened(folder, temporary_name(name))
+
     def _make_folder(self, entry: Entry) -> None:
         target = self._at(entry.path)
+        folder, name = self._there.within(entry.path)
         try:
             with explained(target):
-                os.mkdir(target, 0o700)
-                os.chmod(target, entry.mode | 0o700)  # if all ends here, it stays as it is
+                os.mkdir(name, 0o700, dir_fd=folder)
+                # If all ends here, it stays as it is.
+                os.fchmod(self._there.folder(entry.path), entry.mode | 0o700)
         except FileExistsError:
-            info = os.lstat(target)
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISDIR(info.st_mode):
                 raise Conflict(
                     f"Could not create folder {target}: "
@@ -230,23 +257,27 @@ class Restorer:
                     hint="Move it elsewhere and try again.",
                 ) from None
             if info.st_mode & 0o700 != 0o700:
-                os.chmod(target, stat.S_IMODE(info.st_mode) | 0o700)
+                with explained(target):
+                    let_in(folder, name)
 
     def _make_link(self, entry: Entry) -> None:
-        target = self._at(entry.path)
-        temporary = temporary_name(target)
-        with explained(target):
-            _remove(temporary)
-            os.symlink(entry.target, temporary)
-            self._rename(temporary, entry.path)
+        with explained(self._at(entry.path)):
+            folder, name = self._there.within(entry.path)
+            temporary = temporary_name(name)
+            _remove(folder, temporary)
+            os.symlink(entry.target, temporary, dir_fd=folder)
+            self._rename(folder, temporary, entry.path)
 
-    def _finish(self, path: str | int, entry: Entry) -> None:
-        os.chmod(path, entry.mode)
-        os.utime(path, ns=(entry.mtime, entry.mtime))
+    def _finish_folder(self, entry: Entry) -> Entry:
+        with explained(self._at(entry.path)):
+            folder = self._there.folder(entry.path)
+            _finish(folder, entry)
+            return _with_traces(entry, os.fstat(folder))
 
     def _as_it_is(self, entry: Entry) -> Entry:
-        info = os.lstat(self._at(entry.path))
-        return Entry(*entry[:7], info.st_ctime_ns, info.st_ino)
+        with explained(self._at(entry.path)):
+            folder, name = self._there.within(entry.path)
+            return _with_traces(entry, os.stat(name, dir_fd=folder, follow_symlinks=False))
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}"
@@ -268,6 +299,19 @@ def _batches(pieces: list[_Piece], size: int) -> Iterator[list[_Piece]]:
     yield batch
 
 
+def _give_name(folder: int, temporary: str, path: str) -> None:
+    os.replace(temporary, path.rpartition("/")[2], src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _finish(descriptor: int, entry: Entry) -> None:
+    os.chmod(descriptor, entry.mode)
+    os.utime(descriptor, ns=(entry.mtime, entry.mtime))
+
+
+def _with_traces(entry: Entry, info: os.stat_result) -> Entry:
+    return Entry(*entry[:7], info.st_ctime_ns, info.st_ino)
+
+
 def check_digest(part: Part, content: bytes | memoryview) -> None:
     """Raise IntegrityError unless this is what the part says."""
     if len(content) != part.length or digest_of(content) != part.digest:
@@ -283,19 +327,30 @@ def _damaged(part: Part) -> IntegrityError:
 
 def temporary_name(target: str) -> str:
     """Where a file is written before it gets its name; the same at every try."""
-    folder, _, name = target.rpartition("/")
+    folder, slash, name = target.rpartition("/")
     token = digest_of(os.fsencode(name))[:16]
-    return f"{folder}/.sojourn-{token}.part"
+    return f"{folder}{slash}.sojourn-{token}.part"
 
 
-def _create(temporary: str, mode: int = 0o600) -> int:
+def _create(folder: int, temporary: str, mode: int = 0o600) -> int:
     """A new file that nobody can read who may not in the end; a former try's is removed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        return os.open(temporary, flags, mode)
+        return os.open(temporary, _CREATE, mode, dir_fd=folder)
     except FileExistsError:
-        _remove(temporary)
-        return os.open(temporary, flags, mode)
+        _remove(folder, temporary)
+        return os.open(temporary, _CREATE, mode, dir_fd=folder)
+
+
+@contextmanager
+def _opened(folder: int, temporary: str) -> Iterator[int]:
+    """A file of ours to write to, whatever may have its name by now."""
+    descriptor = os.open(temporary, _WRITE, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), temporary)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(descriptor: int, content: bytes | memoryview, start: int) -> None:
@@ -306,13 +361,13 @@ def _write_all(descriptor: int, content: bytes | memoryview, start: int) -> None
         view = view[written:]
 
 
-def _remove(path: str) -> None:
+def _remove(folder: int, name: str) -> None:
     with suppress(FileNotFoundError):
-        os.unlink(path)
+        os.unlink(name, dir_fd=folder)
 
 
 class explained:  # noqa: N801 -- a class, for it is entered for every file, and quicker so
-    """Turns a full disk into an error that says so."""
+    """Turns a full disk into an error that says so; other errors get the whole path."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -328,6 +383,9 @@ class explained:  # noqa: N801 -- a class, for it is entered for every file, and
     ) -> None:
         if not isinstance(error, OSError):
             return
+        error.filename = self._path  # what failed has only seen the last part of it
+        if error.filename2 is not None:
+            del error.filename2
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             return
         raise QuotaError(

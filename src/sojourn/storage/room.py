@@ -11,9 +11,12 @@ import threading
 from typing import TYPE_CHECKING
 
 from sojourn.core.filters import DEFAULT_IGNORED
+from sojourn.storage.beneath import Beneath
+from sojourn.storage.files import opened
 from sojourn.storage.join import Base, free_name, untouched
 from sojourn.storage.localpath import LocalPath, Trace, trace
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry
+from sojourn.storage.restore import explained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +50,7 @@ class Room:
         """`named`: the output; what it names comes, whatever is there."""
         self._ctx = ctx
         self._into = os.fspath(into)
+        self._there = Beneath(into)
         self._entries = entries
         self._base = base
         self._pulled = pulled
@@ -62,19 +66,20 @@ class Room:
 
         A file that the task left as it was pushed is no result: what is here now, stays.
         """
-        return [entry for entry in self._entries.values() if self._is_missing(entry)]
+        with self._there:
+            return [entry for entry in self._entries.values() if self._is_missing(entry)]
 
-    def give_name(self, temporary: str, path: str) -> None:
+    def give_name(self, folder: int, temporary: str, path: str) -> None:
         """Put a result in its place; moves away what changed or appeared there since `make`."""
-        target = f"{self._into}/{path}"
-        written = os.lstat(temporary)
+        name = os.path.basename(path)
+        written = _look(folder, temporary)
         try:
-            if self._given_up.get(path) != trace(os.lstat(target)):
-                self._keep(path, "changed during the download")
+            if self._given_up.get(path) != trace(_look(folder, name)):
+                self._keep(folder, path, "changed during the download")
         except FileNotFoundError:
             pass
-        os.replace(temporary, target)
-        info = os.lstat(target)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        info = _look(folder, name)
         if trace(info)[:3] == trace(written)[:3]:  # else somebody was at it already
             self._pulled.add(path, info)
 
@@ -93,24 +98,29 @@ class Room:
         path = entry.path
         if self._left_alone and path.startswith(self._left_alone):
             return False
+        with explained(f"{self._into}/{path}"):
+            return self._is_missing_at(path, entry)
+
+    def _is_missing_at(self, path: str, entry: Entry) -> bool:
         try:
-            here = LocalPath(self._into, path, os.lstat(f"{self._into}/{path}"))
+            folder, name = self._there.within(path)
+            here = LocalPath(self._into, self._there, path, _look(folder, name))
         except FileNotFoundError:
             return True
         if self._is_own(path):
             self._left_alone += (f"{path}/",)
             return False
         if entry.kind == FOLDER:
-            return self._is_missing_folder(entry, here)
+            return self._is_missing_folder(folder, entry, here)
         if untouched(entry, self._base or {}):
             return False
         if here.has(self._ctx, entry):
-            self._adopt(entry, here)
+            self._adopt(folder, entry, here)
             return False
         if here.kind != FOLDER and self._is_replaceable(here):
             self._given_up[path] = here.trace
         else:
-            self._keep(path, self._why_kept(entry, here))
+            self._keep(folder, path, self._why_kept(entry, here))
         return True
 
     def _is_own(self, path: str) -> bool:
@@ -127,13 +137,13 @@ class Room:
             self._own.append(path)
         return True
 
-    def _is_missing_folder(self, entry: Entry, here: LocalPath) -> bool:
+    def _is_missing_folder(self, folder: int, entry: Entry, here: LocalPath) -> bool:
         if here.kind == FOLDER:
             return False  # it stays as it is here
         if not self._has_results(entry):
             self._left_alone += (f"{entry.path}/",)
             return False
-        self._keep(entry.path, self._why_kept(entry, here))
+        self._keep(folder, entry.path, self._why_kept(entry, here))
         return True
 
     def _has_results(self, folder: Entry) -> bool:
@@ -145,9 +155,9 @@ class Room:
             if f"{path}/".startswith(f"{folder.path}/")
         )
 
-    def _adopt(self, entry: Entry, here: LocalPath) -> None:
+    def _adopt(self, folder: int, entry: Entry, here: LocalPath) -> None:
         """Set the attributes right of what has the bytes already."""
-        target = f"{self._into}/{entry.path}"
+        name = os.path.basename(entry.path)
         mtime = entry.mtime if entry.kind == FILE else here.info.st_mtime_ns
         same_mode = entry.kind != FILE or here.info.st_mode & 0o777 == entry.mode
         ours = self._pulled.is_ours(entry.path, here.trace)
@@ -155,11 +165,12 @@ class Room:
             return
         # What another task brought home is a result of this one as well from now on. The new
         # change time tells the other task so, which would take it for its own and replace it.
-        os.utime(target, ns=(mtime, mtime), follow_symlinks=False)
+        os.utime(name, ns=(mtime, mtime), dir_fd=folder, follow_symlinks=False)
         if not same_mode:
-            os.chmod(target, entry.mode)
+            with opened(folder, name) as file:
+                os.fchmod(file, entry.mode)
         if ours:
-            self._pulled.add(entry.path, os.lstat(target))
+            self._pulled.add(entry.path, _look(folder, name))
 
     def _is_replaceable(self, here: LocalPath) -> bool:
         if self._pulled.is_ours(here.path, here.trace):
@@ -178,13 +189,24 @@ class Room:
             return "differs from the version uploaded with this task"
         return "already exists and did not come from this task"
 
-    def _keep(self, path: str, why: str) -> None:
+    def _keep(self, folder: int, path: str, why: str) -> None:
         with self._turn:
-            kept = free_name(self._is_taken, path, ".local")
-            os.rename(f"{self._into}/{path}", f"{self._into}/{kept}")
+            kept = free_name(lambda path: self._is_taken(folder, path), path, ".local")
+            old, new = os.path.basename(path), os.path.basename(kept)
+            os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
             self._kept += 1
         if self._kept <= _TOLD_SINGLY:
             self._ctx.warn(f"{path} {why}; kept as {os.path.basename(kept)}")
 
-    def _is_taken(self, path: str) -> bool:
-        return path in self._entries or os.path.lexists(f"{self._into}/{path}")
+    def _is_taken(self, folder: int, path: str) -> bool:
+        if path in self._entries:
+            return True
+        try:
+            _look(folder, os.path.basename(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def _look(folder: int, name: str) -> os.stat_result:
+    return os.stat(name, dir_fd=folder, follow_symlinks=False)

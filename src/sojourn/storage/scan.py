@@ -6,6 +6,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Protocol
 
+from sojourn.storage.beneath import Beneath, is_elsewhere
 from sojourn.storage.manifest import FILE, FOLDER, LINK, MODES, Entry, safe_target
 
 if TYPE_CHECKING:
@@ -33,24 +34,28 @@ def scan(
     ignore: Ignore | None,
     skipped: Skipped,
     stripped: Callable[[str], None] | None = None,
+    *,
+    strict: bool = False,
 ) -> dict[str, Entry]:
     """All that is below a folder, by path, folders before what is in them, in a stable order.
 
     Absent: nothing, and `skipped` is told that `.` is lost. `stripped` is told of files with a
-    setuid, setgid or sticky bit, which entries do not have.
+    setuid, setgid or sticky bit, which entries do not have. `strict`: see `Beneath`.
     """
     entries: dict[str, Entry] = {}
     folders = [""]
-    while folders:
-        folder = folders.pop()
-        found = _scan_folder(root, folder, filters, ignore, skipped, stripped)
-        entries.update((entry.path, entry) for entry in found)
-        folders.extend(entry.path for entry in reversed(found) if entry.kind == FOLDER)
+    with Beneath(root, strict=strict) as there:
+        while folders:
+            folder = folders.pop()
+            found = _scan_folder(root, there, folder, filters, ignore, skipped, stripped)
+            entries.update((entry.path, entry) for entry in found)
+            folders.extend(entry.path for entry in reversed(found) if entry.kind == FOLDER)
     return entries
 
 
 def _scan_folder(
     root: Path,
+    there: Beneath,
     folder: str,
     filters: Filters,
     ignore: Ignore | None,
@@ -60,10 +65,10 @@ def _scan_folder(
     found = []
     prefix = f"{folder}/" if folder else ""
     try:
-        items = sorted(os.scandir(root / folder), key=lambda item: item.name)
+        here = there.folder(folder)
+        items = sorted(os.scandir(here), key=lambda item: item.name)
     except OSError as error:
-        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
-        if not folder or not gone:  # else it was removed since its parent was listed
+        if not folder or not is_elsewhere(error):  # else it was removed since it was listed
             skipped(folder or ".", f"could not read the folder ({error.strerror})", lost=True)
         return []
     for item in items:
@@ -72,7 +77,9 @@ def _scan_folder(
             continue
         try:
             info = item.stat(follow_symlinks=False)
-            target = link_target(root, path) if stat.S_ISLNK(info.st_mode) else ""
+            target = ""
+            if stat.S_ISLNK(info.st_mode):
+                target = link_target(root, path, os.readlink(item.name, dir_fd=here))
         except FileNotFoundError:
             continue  # removed since it was listed
         except OSError as error:
@@ -92,11 +99,9 @@ def _scan_folder(
     return found
 
 
-def link_target(root: str | Path, path: str) -> str:
+def link_target(root: str | Path, path: str, target: str) -> str:
     """Where a symlink leads. One that names a place below `root` by its whole path is told from
     the symlink's own folder: elsewhere `root` has another path, or another content."""
-    link = os.path.join(root, path)
-    target = os.readlink(link)
     if target.startswith("/") and ".." not in target.split("/"):
         for top in (os.path.abspath(root), os.path.realpath(root)):
             if target == top or target.startswith(f"{top}/"):

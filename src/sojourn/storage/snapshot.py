@@ -61,11 +61,20 @@ class SnapshotWriter:
     """The one writer of a line; remembers the last snapshot, so that the next one costs little.
 
     `begin` tells it what the folder held when it started: a snapshot that was restored there, or
-    the newest of the line itself.
+    the newest of the line itself. `strict`: of the folder, see `Beneath`.
     """
 
-    def __init__(self, store: Store, line: str, *, base: str = "", workers: int = 8) -> None:
+    def __init__(
+        self,
+        store: Store,
+        line: str,
+        *,
+        base: str = "",
+        workers: int = 8,
+        strict: bool = False,
+    ) -> None:
         self._store = store
+        self._strict = strict
         self._line = line
         self._base = base or line
         self._workers = workers
@@ -181,7 +190,7 @@ class SnapshotWriter:
                 unreadable.append("" if path == "." else path)
             skipped(path, reason, lost=lost)
 
-        entries = scan(root, filters, ignore, told, stripped)
+        entries = scan(root, filters, ignore, told, stripped, strict=self._strict)
         if unreadable:
             below = tuple(f"{path}/" if path else "" for path in unreadable)
             entries |= {
@@ -222,7 +231,8 @@ class SnapshotWriter:
 
         began = time.time_ns()
         with Workers(ctx, self._workers) as workers:
-            readings = Reader(ctx, root, self._upload, workers).read(todo, progress)
+            reader = Reader(ctx, root, self._upload, workers, strict=self._strict)
+            readings = reader.read(todo, progress)
         self._young.difference_update(entry.path for entry in todo)
         self._young.update(
             path for path, entry in readings.entries.items() if began - entry.ctime < _SETTLED

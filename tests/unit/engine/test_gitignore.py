@@ -231,10 +231,10 @@ def test_each_file_is_read_once_and_only_when_needed(tmp_path: Path) -> None:
 def test_unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, {".gitignore": "x\n"})
 
-    def denied(_: Path) -> bytes:
+    def denied(*_: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr("sojourn.engine.gitignore.read_whole", denied)
     with pytest.raises(InvalidInput, match=r"\.gitignore: could not read file: Permission denied"):
         IgnoreRules(tmp_path, git=True)("x", folder=False)
 

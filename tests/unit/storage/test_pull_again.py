@@ -95,10 +95,10 @@ def test_what_is_changed_as_soon_as_it_comes_home_is_kept(
     home.rank({"out": Dir(), "out/a": new(b"old")})
     real = os.replace
 
-    def replace_and_edit(source: str, target: str) -> None:
-        real(source, target)
-        if os.path.basename(target) == "a":
-            Path(target).write_bytes(b"mine")
+    def replace_and_edit(source: str, target: str, **folders: int) -> None:
+        real(source, target, **folders)
+        if target == "a":
+            (home.into / "out/a").write_bytes(b"mine")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", replace_and_edit)

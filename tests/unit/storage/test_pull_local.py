@@ -91,9 +91,7 @@ def test_a_result_that_its_owner_cannot_read_is_replaced(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(
-        "sojourn.storage.localpath.open", refuse, raising=False
-    )  # as root can read it
+    monkeypatch.setattr("sojourn.storage.localpath.opened", refuse)  # as root can read it
     assert home.pull() == ["out/a"]
     assert home.warnings == []
 

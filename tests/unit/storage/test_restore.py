@@ -283,11 +283,13 @@ def test_each_path_gets_its_name_when_all_of_it_is_written(store: Store, into: P
     ]
     told: dict[str, bool] = {}
 
-    def give_name(temporary: str, path: str) -> None:
+    def give_name(folder: int, temporary: str, path: str) -> None:
         # All that it takes is written by then, so that the moment in between is a short one.
-        told[path] = os.path.lexists(temporary) and temporary == temporary_name(str(into / path))
+        whole = Path(temporary_name(str(into / path)))
+        told[path] = os.path.lexists(whole) and temporary == whole.name
         assert not os.path.lexists(into / path)
-        os.replace(temporary, into / path)
+        assert os.path.sameopenfile(folder, os.open(whole.parent, os.O_RDONLY))
+        os.replace(whole, into / path)
 
     manifest = decode(raw_manifest(rows))
     by = Restorer(store, into, give_name=give_name)
