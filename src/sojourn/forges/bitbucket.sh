@@ -8,16 +8,13 @@ make_user
 fetch_program
 credentials
 work=$program/work
-mkdir -p "$work"
-[ -z "$job_user" ] || chown "$job_user" "$work"
+as_user mkdir -p "$work"
 cd "$program/bin" || exit 1
 
 # What bin/start.sh does; but that has the secret among the arguments, which everybody can read.
 # This way it is in a pipe, once.
-arguments=$home/.arguments
-rm -f "$arguments"
-mkfifo -m 600 "$arguments"
-[ -z "$job_user" ] || chown "$job_user" "$arguments"
+arguments=$ours/arguments
+mkfifo -m 600 "$arguments" && own "$arguments" || fail "could not create $arguments"
 {
 	cat > "$arguments" <<END
 -Dbitbucket.pipelines.runner.account.uuid=$account_uuid
@@ -38,7 +35,7 @@ mkfifo -m 600 "$arguments"
 END
 	rm -f "$arguments"
 } &
-rm -f "$program/number"
+as_user rm -f "$program/number"
 # shellcheck disable=SC2016 # for the other shell
 as_user sh -c 'echo $$ > "$1" && exec java "@$2"' sh "$program/number" "$arguments" &
 around=$!
@@ -47,7 +44,7 @@ until [ -s "$program/number" ]; do
 	kill -0 "$around" 2>/dev/null || fail "could not start the runner"
 	sleep 0.1
 done
-read -r number < "$program/number"
+number=$(as_user head -c 20 "$program/number" | tr -dc 0-9)
 
 # The program has no hooks, but whatever a step does is below it. Which pipeline it is of, its
 # environment tells.
@@ -69,9 +66,9 @@ tell_of_steps() {
 end_when_asked() {
 	while kill -0 "$around" 2>/dev/null; do
 		if [ -e "$state/end" ]; then
-			kill -STOP "$number"
-			[ -n "$(below "$number")" ] || { : > "$state/ended" && kill -TERM "$number"; }
-			kill -CONT "$number"
+			as_user kill -STOP "$number"
+			[ -n "$(below "$number")" ] || { : > "$state/ended" && as_user kill -TERM "$number"; }
+			as_user kill -CONT "$number"
 		fi
 		sleep 0.5
 	done
@@ -81,6 +78,9 @@ end_when_asked() {
 tell_of_steps &
 end_when_asked &
 : > "$state/running"
+# It may have ended, which only `wait` tells; and a signal ends that.
+wait "$around"
+code=$?
 while kill -0 "$around" 2>/dev/null; do
 	wait "$around"
 	code=$?

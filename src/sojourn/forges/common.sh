@@ -18,29 +18,60 @@ say() { echo "sojourn: $*"; }
 fail() { say "$*"; exit 1; }
 
 # Where machines are made for one task, jobs have a user of their own: the agent's files, and what
-# the machine may do in its cloud, are not theirs. $home is a folder that jobs may change.
+# the machine may do in its cloud, are not theirs. $ours is a new folder for each attempt, which
+# jobs can read and not change. In it, $home is theirs: as root, nothing is read or written there, for
+# any name in it may lead elsewhere.
 make_user() {
 	if [ -z "$job_user" ] || [ "$(id -u)" != 0 ]; then
 		job_user=
-		home=$(mktemp -d "$PWD/../runner.XXXXXX" 2>/dev/null || mktemp -d)
+		ours=$(mktemp -d "$PWD/../runner.XXXXXX" 2>/dev/null || mktemp -d)
 	else
 		id "$job_user" >/dev/null 2>&1 ||
 			useradd --create-home --shell /bin/bash "$job_user" 2>/dev/null ||
 			adduser -D "$job_user" 2>/dev/null ||
 			add_user || fail "could not create the user $job_user: the image has no useradd"
 		home=$(eval echo "~$job_user")
+		above=$(dirname "$home")
+		[ -d "$above" ] && [ "$above" != / ] || above=/tmp
 		# That of busybox cannot do it.
 		switch="setpriv --reuid=$job_user --regid=$(id -g "$job_user") --init-groups"
 		$switch true 2>/dev/null || switch=
+		ours=$(mktemp -d "$above/sojourn.XXXXXX") || fail "could not create a folder in $above"
+		chmod 755 "$ours"
+		remove_former
 		# Whoever has Docker is root: the launcher was told.
 		[ -z "$docker" ] || usermod --append --groups docker "$job_user" 2>/dev/null ||
 			fail "jobs cannot use Docker: the image has no Docker (make one that has it with: sojourn image make)"
 	fi
+	home=$ours/home
+	mkdir -m 700 "$home" && own "$home" || fail "could not create $home"
 	[ -z "$hide_identity" ] || hide_identity
 	find_authorities
-	[ -z "$ours" ] && [ ! -e "$state/certificates" ] || trust_certificates
+	[ -z "$brought" ] && [ ! -e "$state/certificates" ] || trust_certificates
 	jobs=$home/.sojourn-jobs  # jobs/now is written by what carries out a job: PID RUN ATTEMPT
 	as_user mkdir -p "$jobs"
+}
+
+# own PATH...: give the user of jobs what is in a folder of ours.
+own() { [ -z "$job_user" ] || chown -h "$job_user" "$@"; }
+
+# remove_former: what former attempts on this machine left. Jobs can change what is in their folders
+# at any moment, so it is removed as their user.
+remove_former() {
+	for former in "$above"/sojourn.??????; do
+		[ "$former" != "$ours" ] && [ -d "$former" ] && [ ! -L "$former" ] || continue
+		[ "$(stat -c %u "$former")" = 0 ] || continue
+		# shellcheck disable=SC2016 # for the other shell
+		home=/ as_user sh -c 'rm -rf "$1"/*/* "$1"/*/.[!.]*' sh "$former"
+		rm -f "$former/arguments" "$former/certificates.pem" "$former"/job-*.sh
+		rmdir "$former/home" "$former/runner-program" "$former" 2>/dev/null
+	done
+}
+
+# write_home NAME: have the user of jobs write a file in $home, for nobody else to read.
+write_home() {
+	# shellcheck disable=SC2016 # for the other shell
+	as_user sh -c 'umask 077; rm -f "$1"; cat > "$1"' sh "$home/$1"
 }
 
 # add_user: as useradd would, in a small image without it.
@@ -73,21 +104,21 @@ refuse_root() {
 	done
 }
 
-# $usual: the certificates that all programs trust; where an image has none, the agent's ($ours).
+# $usual: the certificates that all programs trust; where an image has none, the agent's ($brought).
 find_authorities() {
-	ours=
+	brought=
 	for usual in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
 		[ ! -s "$usual" ] || return
 	done
 	: > "$state/want-authorities"
 	until [ -e "$state/authorities" ]; do sleep 0.2; done
-	ours=1
+	brought=1
 	usual=$state/authorities
 }
 
 # Programs that are told of other authorities know no usual ones; so these are among them.
 trust_certificates() {
-	certificates=$home/certificates.pem
+	certificates=$ours/certificates.pem
 	cat "$usual" "$state/certificates" 2>/dev/null > "$certificates"
 	rm -f "$state/authorities"
 	chmod 644 "$certificates"
@@ -116,10 +147,9 @@ fetch_program() {
 	[ -e "$state/program" ] || fail "$(cat "$state/no-program")"
 	program=$(cat "$state/program")
 	[ -z "${1:-}" ] || return
-	program=$home/runner-program
-	rm -rf "$program"
+	program=$ours/runner-program
 	mv "$(cat "$state/program")" "$program" 2>/dev/null || cp -R "$(cat "$state/program")" "$program"
-	[ -z "$job_user" ] || chown -R "$job_user" "$program"
+	[ -z "$job_user" ] || chown -hR "$job_user" "$program"
 }
 
 # credentials: set the variables of the registration, and forget them on disk.
@@ -141,7 +171,8 @@ watch_jobs() {
 		if [ -n "$now" ]; then
 			echo "$now" > "$told/.now" && mv "$told/.now" "$told/now"
 		else
-			rm -f "$told/now" "$jobs/now"
+			rm -f "$told/now"
+			as_user rm -f "$jobs/now"
 		fi
 		last=$now
 	done

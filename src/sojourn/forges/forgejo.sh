@@ -11,10 +11,10 @@ program=$(command -v forgejo-runner) &&
 credentials
 work=$home/forgejo
 as_user mkdir -p "$work"
-cd "$work" && chmod 700 . || fail "could not create $work"
+cd "$work" || fail "could not create $work"
 
 # How long a job can take is for Forgejo to say.
-(umask 077 && cat > config.yaml <<END
+write_home forgejo/config.yaml <<END
 {
   "log": {"level": "warn"},
   "runner": {"capacity": 1, "timeout": "8760h", "fetch_timeout": "5s", "labels": $host_labels},
@@ -23,9 +23,7 @@ cd "$work" && chmod 700 . || fail "could not create $work"
   "server": {"connections": {"sojourn": $connection}}
 }
 END
-)
 unset connection
-[ -z "$job_user" ] || chown -R "$job_user" .
 
 # tell_of_job NUMBER: that there is one, as soon as its environment tells which run it is of, or when
 # it takes longer than asking for one.
@@ -44,7 +42,7 @@ tell_of_job() {
 
 # ask_for_job: carry it out, if there is one; $code tells.
 ask_for_job() {
-	rm -f number
+	as_user rm -f number
 	# shellcheck disable=SC2016 # for the other shell
 	as_user sh -c 'echo $$ > number && exec "$0" --config config.yaml one-job' "$program" \
 		> "$state/said" 2>&1 &
@@ -53,8 +51,11 @@ ask_for_job() {
 		kill -0 "$around" 2>/dev/null || break
 		sleep 0.1
 	done
-	tell_of_job "$(head -c 20 number | tr -dc 0-9)" &
+	tell_of_job "$(as_user head -c 20 number | tr -dc 0-9)" &
 	teller=$!
+	# It may have ended, which only `wait` tells; and a signal ends that.
+	wait "$around"
+	code=$?
 	while kill -0 "$around" 2>/dev/null; do
 		wait "$around"
 		code=$?

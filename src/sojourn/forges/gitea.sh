@@ -8,14 +8,14 @@ program=$(command -v gitea-runner) || {
 credentials
 work=$home/gitea
 as_user mkdir -p "$work"
-cd "$work" && chmod 700 . || fail "could not create $work"
+cd "$work" || fail "could not create $work"
 
-(umask 077 && printf '%s' "$registration" > .runner)
+printf '%s' "$registration" | write_home gitea/.runner
 unset registration
 # How long a job can take is for Gitea to say. That there is one is told by the metrics: the
 # program's hooks run inside of the containers that jobs ask for.
 read -r port < "$state/port"
-cat > config.yaml <<END
+write_home gitea/config.yaml <<END
 {
   "runner": {"file": "$work/.runner", "capacity": 1, "timeout": "8760h"},
   "cache": {"dir": "$work/cache"},
@@ -23,7 +23,6 @@ cat > config.yaml <<END
   "metrics": {"enabled": true, "addr": "127.0.0.1:$port"}
 }
 END
-[ -z "$job_user" ] || chown -R "$job_user" .
 printf 'gitea_runner_job_running name="%s"\n' "$runner_name" > "$state/metric"
 
 run_program "$program" --config config.yaml daemon ${single:+--once}

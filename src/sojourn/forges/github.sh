@@ -13,11 +13,11 @@ fi
 cd "$program" || exit 1
 
 # What .NET needs of an image, before anything is registered.
-read -r line < run.sh
+line=$(as_user head -n 1 run.sh)
 shell=${line#??}
 [ -x "${shell%% *}" ] || fail "GitHub's runner needs ${shell%% *}, which the image lacks"
 if [ -e bin/libcoreclr.so ]; then
-	missing=$(ldd bin/libcoreclr.so bin/libSystem.*.OpenSsl.so bin/libSystem.IO.*.so 2>/dev/null |
+	missing=$(as_user ldd bin/libcoreclr.so bin/libSystem.*.OpenSsl.so bin/libSystem.IO.*.so 2>/dev/null |
 		sed -n 's/^[[:space:]]*\(.*\) => not found.*/\1/p' | sort -u | tr '\n' ' ')
 	[ -z "$missing" ] || fail "GitHub's runner needs libraries that the image lacks: $missing"
 fi
@@ -39,16 +39,16 @@ configure() {
 }
 credentials
 
-cat > job-started.sh <<END
+cat > "$ours/job-started.sh" <<END
 printf '%s %s %s\n' "\$PPID" "\$GITHUB_RUN_ID" "\${GITHUB_RUN_ATTEMPT:-1}" > '$jobs/next'
 mv '$jobs/next' '$jobs/now'
 END
-cat > job-completed.sh <<END
+cat > "$ours/job-completed.sh" <<END
 rm -f '$jobs/now'
 END
-chmod 755 job-started.sh job-completed.sh
-export ACTIONS_RUNNER_HOOK_JOB_STARTED="$program/job-started.sh"
-export ACTIONS_RUNNER_HOOK_JOB_COMPLETED="$program/job-completed.sh"
+chmod 755 "$ours/job-started.sh" "$ours/job-completed.sh"
+export ACTIONS_RUNNER_HOOK_JOB_STARTED="$ours/job-started.sh"
+export ACTIONS_RUNNER_HOOK_JOB_COMPLETED="$ours/job-completed.sh"
 export RUNNER_ALLOW_RUNASROOT=1
 
 # Secrets go by way of the environment: arguments can be read by everybody.
@@ -56,15 +56,19 @@ if [ -n "${jit_configuration:-}" ]; then
 	ACTIONS_RUNNER_INPUT_JITCONFIG=$jit_configuration
 	export ACTIONS_RUNNER_INPUT_JITCONFIG
 elif [ -e "$identity/.runner" ]; then
-	cp -p "$identity"/.[!.]* .
-	[ -z "$job_user" ] || chown "$job_user" .runner .credentials*
+	for file in "$identity"/.[!.]*; do
+		# shellcheck disable=SC2016 # for the other shell
+		as_user sh -c 'umask 077; rm -f "$1"; cat > "$1"' sh "${file##*/}" < "$file"
+	done
 else
 	ACTIONS_RUNNER_INPUT_TOKEN=$registration_token
 	export ACTIONS_RUNNER_INPUT_TOKEN
 	configure --unattended --replace --url "$runner_url" --name "$runner_name" \
 		--labels "$runner_labels" || fail "could not register the runner"
 	unset ACTIONS_RUNNER_INPUT_TOKEN
-	cp -p .runner .credentials* "$identity"
+	for file in .runner .credentials .credentials_rsaparams; do
+		! as_user test -f "$file" || (umask 077 && as_user cat "$file" > "$identity/$file")
+	done
 fi
 unset registration_token jit_configuration
 run_program ./run.sh

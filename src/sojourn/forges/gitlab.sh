@@ -59,7 +59,7 @@ END
 			# Only `run` knows users. So that the first job is the last one, it waits until the
 			# program was told to take no other.
 			gate=$jobs/first
-			rm -f "$gate"
+			as_user rm -f "$gate"
 			echo "pre_get_sources_script = \": > '$gate'; until [ -e '$jobs/alone' ]; do sleep 0.1; done\""
 		fi
 	fi
@@ -89,7 +89,7 @@ end_when_asked() {
 	done
 	kill -QUIT "$number"
 	: > "$state/alone"
-	mkdir "$jobs/alone"  # a file could be one of the job's making, and lead elsewhere
+	as_user mkdir "$jobs/alone"
 }
 : > "$state/ends-when-asked"
 end_when_asked &

@@ -110,6 +110,7 @@ def test_one_for_a_single_job_takes_one_and_waits_as_long_as_it_may(machine: Mac
 
 def test_the_only_job_of_another_user_starts_when_no_other_can_follow(machine: Machine) -> None:
     machine.has("id", "echo 0")
+    machine.has("chown", "exit 0")
     machine.has("setpriv", 'while [ "${1#--}" != "$1" ]; do shift; done; exec "$@"')
     arguments = _run(machine, _WAITING, _runner(single=True), job_user="of-jobs")
     assert arguments.startswith("run --config ")
