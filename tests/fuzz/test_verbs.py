@@ -63,7 +63,7 @@ class Lab:
 
     def run(self, *words: str) -> tuple[int, str]:
         """A command as in a shell: its exit code, and what it wrote to standard output."""
-        out, errors = _stream(), _stream()
+        out, errors = _stream("strict"), _stream("backslashreplace")  # as Python has them
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["sojourn", *words])
             patch.setattr(sys, "stdin", open(os.devnull))  # noqa: SIM115
@@ -103,8 +103,8 @@ class Lab:
         shutil.rmtree(into)
 
 
-def _stream() -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+def _stream(errors: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
 
 
 def _text(stream: io.TextIOWrapper) -> str:
