@@ -6,6 +6,7 @@ Where words could mean two things, nothing is run: the error shows what to type 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_command", "read_target", "stranded"]
 
+_OPERATOR = re.compile(r"&&|\|\||[;|<>]|\$\(")  # of a shell
 _RUNS = {".jl": "julia", ".js": "node", ".py": "python3", ".r": "Rscript", ".sh": "bash"}
 
 
@@ -34,6 +36,7 @@ def read_target(ctx: click.Context, typed: Typed, workdir: str) -> list[Task]:
             "script", "required; specify a script, a command, a task.yaml or a main.tf"
         )
     if typed.dashed:
+        _refuse_line(typed)
         return [Task(script=_script(typed.words))]
     file, *arguments = typed.words
     if is_task_file(Path(file)):
@@ -117,6 +120,16 @@ def _split(ctx: click.Context, words: Sequence[str]) -> tuple[list[str], list[st
     return command.split(ctx, list(words))
 
 
+def _refuse_line(typed: Typed) -> None:
+    """A whole line of a shell in quotes is one word, and no program has such a name."""
+    line, *others = typed.words
+    if others or not any(map(str.isspace, line)) or os.path.exists(line):
+        return
+    error = InvalidInput("command", f"{line!r} is one word, which no program is called")
+    error.hint = f"Run `{typed.line('--', 'sh', '-c', line)}` to have a shell read it."
+    raise error
+
+
 def _refuse_stranded(
     ctx: click.Context, typed: Typed, words: tuple[str, ...], workdir: str, file: str = ""
 ) -> None:
@@ -189,6 +202,8 @@ def _readable(typed: Typed, path: Path, workdir: str) -> Path:
 def _not_found(typed: Typed, path: Path, workdir: str) -> InvalidInput:
     import difflib
 
+    if _OPERATOR.search(typed.words[0]) or is_command(typed.words[0].split(" ")[0], workdir):
+        _refuse_line(typed)
     error = InvalidInput("script", f"{path} not found")
     there = Path(workdir, path)
     if workdir and there.is_file():

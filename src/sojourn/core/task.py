@@ -308,10 +308,18 @@ def _script_problems(script: str) -> Iterator[Problem]:
         )
     elif not script.startswith("#!"):
         yield Problem("script", "must start with a shebang such as #!/bin/bash")
-    elif script.partition("\n")[0].endswith("\r"):
+    elif _has_windows_line_endings(script):
         yield Problem(
-            "script", "has Windows line endings, which break the shebang; convert them to LF"
+            "script",
+            "has Windows line endings, which the program in its first line takes for part of "
+            "words; convert them to LF, for example with `sed -i 's/\\r$//' FILE`",
         )
+
+
+def _has_windows_line_endings(script: str) -> bool:
+    """In the first line, or in all others: a here-document may need some."""
+    first, *others = [line for line in script.split("\n") if line]
+    return first.endswith("\r") or (bool(others) and all(each.endswith("\r") for each in others))
 
 
 def _argument_problems(arguments: object) -> Iterator[Problem]:

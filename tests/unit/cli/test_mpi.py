@@ -99,6 +99,15 @@ def test_refused_before_anything_is_made(shell: Shell, words: list[str], said: s
     assert not (shell.cwd / "results").exists()
 
 
+def test_a_computer_without_a_launcher(shell: Shell) -> None:
+    shell.environment["PATH"] = str(shell.cwd)
+    result = shell("mpi", "run", "hello", "--no-output", "--", "hostname")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "mpi: mpirun not found on this computer; install Open MPI: `sudo apt" in result.stderr
+    assert shell.tasks() == []
+    assert "local mpirun" in shell("doctor").stdout
+
+
 def test_a_file_of_the_task_hides_that_of_the_workdir(with_mpi: Shell) -> None:
     shell = with_mpi
     shell.file("work/HPL.dat", HPL.format(count=1, ps="2", qs="4"))

@@ -185,6 +185,23 @@ def test_a_command_that_is_not_here_may_be_on_the_machine(shell: Shell) -> None:
 def test_a_mistyped_script(shell: Shell) -> None:
     shell.file("train.sh", _SCRIPT)
     assert "trian.sh not found\nDid you mean train.sh?" in refused(shell, "trian.sh")
+    shell.file("my train.sh", _SCRIPT)
+    assert "my trian.sh not found\nDid you mean my train.sh?" in refused(shell, "my trian.sh")
+
+
+@pytest.mark.parametrize("dashes", [[], ["--"]])
+def test_a_line_of_a_shell_in_quotes(shell: Shell, dashes: list[str]) -> None:
+    for line in ("echo one && echo two", "echo one"):
+        shown = refused(shell, *dashes, line)
+        assert f"command: {line!r} is one word" in shown
+        [right] = suggested(shown)
+        assert right == ["run", "--", "sh", "-c", line]
+    assert shell.ok("run", "--", "sh", "-c", "echo one && echo two") == "one\ntwo\n"
+
+
+def test_a_machine_type_that_no_cloud_has(shell: Shell) -> None:
+    shown = refused(shell, "--machine", "xxl", "true")
+    assert "machine: unknown machine type 'xxl'; sizes are s, m, l, xl" in shown
 
 
 def test_all_that_is_wrong_with_options_at_once(shell: Shell) -> None:

@@ -102,6 +102,7 @@ TIMEOUT = "must be a number of seconds (at least 1) or a duration such as '1h30m
         ("script", "  #!/bin/sh", "use <<-END instead of <<END"),
         ("script", "\ufeff#!/bin/sh", "must start with a shebang"),
         ("script", "#!/bin/sh\r\necho\r\n", "has Windows line endings"),
+        ("script", "#!/bin/sh\nif true\r\nthen echo\r\nfi\r", "`sed -i 's/\\r$//' FILE`"),
         ("script", "#!/bin/sh\0", "must not contain a NUL character"),
         ("script", None, TEXT + "None"),
         ("script", b"#!x", TEXT + "b'#!x'"),

@@ -7,6 +7,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.local.folders import data_root, machines_root
+from sojourn.clouds.local.launcher import HOW_TO_INSTALL, find_launcher
 from sojourn.core.errors import SojournError
 from sojourn.core.finding import Finding
 from sojourn.storage.store import StoreAddress, open_store
@@ -23,6 +24,9 @@ def look() -> Iterator[Finding]:
     yield _folder("local store", data_root())
     yield _folder("local machines", machines_root())
     yield _store()
+    found = find_launcher()
+    missing = f"not found, required by MPI tasks on this computer; {HOW_TO_INSTALL}"
+    yield Finding("ok" if found else "note", "local mpirun", found or missing)
 
 
 def _existing(folder: Path) -> Path:

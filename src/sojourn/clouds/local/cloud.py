@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ _WITHOUT_EFFECT = (
     "mounts",
     "options",
 )
+_LAUNCHED = re.compile(r"^exec (mpirun|mpiexec)\b", re.MULTILINE)
+_SIZES = ("s", "m", "l", "xl")  # what may be typed for any cloud; others have their own types
 
 
 class LocalCloud:
@@ -58,6 +61,11 @@ class LocalCloud:
         return cls(folders.data_root(), folders.machines_root())
 
     def check_form(self, task: Task) -> None:
+        size = task.machine.partition("+")[0]
+        if size and not set(size) - set("smlx") and size not in _SIZES:
+            raise InvalidInput(
+                "machine", f"unknown machine type {task.machine!r}; sizes are {', '.join(_SIZES)}"
+            )
         if task.storage.container:
             raise InvalidInput(
                 "storage.container",
@@ -83,6 +91,7 @@ class LocalCloud:
                     f"the local cloud cannot write to {existing}; make it writable, "
                     f"or set {variable} to another folder",
                 )
+        _check_mpi(task)
         plain = type(task)(script=task.script)
         ignored = [name for name in _WITHOUT_EFFECT if getattr(task, name) != getattr(plain, name)]
         if ignored:
@@ -142,3 +151,15 @@ class LocalCloud:
         from sojourn.clouds.local.scaler import LocalScaler
 
         return LocalScaler(self._folders(id), self._machines_root / str(id), id, task)
+
+
+def _check_mpi(task: Task) -> None:
+    """Refuse a command that starts with a launcher which this computer lacks.
+
+    Other scripts may bring one along, or load a module that does.
+    """
+    from sojourn.clouds.local.launcher import HOW_TO_INSTALL, find_launcher
+
+    found = _LAUNCHED.search(task.script) if task.mpi else None
+    if found and not find_launcher(found[1], task.environment.get("PATH")):
+        raise InvalidInput("mpi", f"{found[1]} not found on this computer; {HOW_TO_INSTALL}")
