@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sojourn.core.escape import escaped_lines
-
 __all__ = [
     "AuthError",
     "Cancelled",
@@ -49,6 +47,8 @@ class SojournError(Exception):
 
     def __str__(self) -> str:
         # Python prints it with a traceback, and a machine may have a part in the message.
+        from sojourn.core.escape import escaped_lines  # most commands print no error
+
         return escaped_lines(f"{self.message}\n{self.hint}" if self.hint else self.message)
 
 

@@ -55,7 +55,9 @@ _HOPPER = """
 #include <unistd.h>
 int main(int count, char **words) {
     for (int chain = 0; chain < 4 && fork(); chain++);
-    while (access(words[1], F_OK)) {
+    // Bounded: until they are chased, those that ended are zombies, and a system has few numbers.
+    for (int hops = 0; hops < 2000 && access(words[1], F_OK); hops++) {
+        usleep(500);
         if (fork()) _exit(0);
         if (words[2][0] == 's') setsid();
     }

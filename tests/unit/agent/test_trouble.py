@@ -398,20 +398,20 @@ def _doing(world: World) -> Doing | None:
 
 def test_a_full_store_is_told_and_the_log_is_whole_once_there_is_room(world: World) -> None:
     with small_disk(world.store_folder, "20m") as disk:
-        world.task("echo up; until [ -e go ]; do sleep 0.1; done; seq 300000; rm go; echo done")
+        wait = "until [ -e {} ]; do sleep 0.1; done; rm {}"
+        first, last = wait.format("go", "go"), wait.format("end", "end")
+        world.task(f"echo up; {first}; seq 300000; {last}; echo done")
         world.follow()
         agent = world.agent(ttl=2.0)
         until(lambda: "up" in world.printed())
-        filling = disk / "filling"
-        with suppress(OSError), open(filling, "wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
+        filling = _fill(disk)
         (world.folder / "m1" / "workdir" / "go").touch()
         until(lambda: _doing(world) is Doing.LOG_FULL)
         before = world.store.head(layout.attempt_path(0, 1))
         until(lambda: world.store.head(layout.attempt_path(0, 1)) != before)  # it is renewed
         assert agent.process.poll() is None
         filling.unlink()
+        (world.folder / "m1" / "workdir" / "end").touch()
         assert agent.wait() == RANK_ENDED
         printed = world.raw()
         (report,) = world.reports()

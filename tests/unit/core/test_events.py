@@ -8,6 +8,7 @@ import pytest
 from sojourn.core import events
 from sojourn.core.events import (
     CloudEvent,
+    Downloaded,
     Event,
     LogLine,
     Note,
@@ -24,6 +25,10 @@ EVENTS: list[tuple[Event, dict[str, Any]]] = [
     (
         Progress("a", 1, -1),
         {"type": "progress", "step": "a", "done": 1, "total": -1, "unit": "bytes"},
+    ),
+    (
+        Downloaded(2, 5, "/home/you"),
+        {"type": "downloaded", "files": 2, "bytes": 5, "folder": "/home/you"},
     ),
     (Note("é\n"), {"type": "note", "message": "é\n"}),
     (Warned("w"), {"type": "warned", "message": "w"}),
