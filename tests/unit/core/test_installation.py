@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import site
@@ -135,3 +136,10 @@ def test_what_is_printed_can_be_run(tmp_path: Path) -> None:
 def _output(command: list[str], environment: dict[str, str] | None = None) -> str:
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.strip()
+
+
+def test_the_extra_all_has_every_other() -> None:
+    text = (_ROOT / "pyproject.toml").read_text()
+    extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    names = re.findall(r"^(\w+) = \[", extras, re.MULTILINE)
+    assert f'all = ["sojourn[{",".join(sorted(set(names) - {"all"}))}]"]' in extras
