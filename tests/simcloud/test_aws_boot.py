@@ -31,7 +31,7 @@ def test_a_machine_that_never_gets_keys_goes_and_is_replaced(
     handle.delete()
 
 
-def test_an_agent_that_fails_again_and_again_puts_off_the_end_of_its_group_once(
+def test_an_agent_that_fails_again_and_again_ends_its_group_and_never_puts_that_off(
     kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine_settings, "_FAILURES", 2)
@@ -40,7 +40,7 @@ def test_an_agent_that_fails_again_and_again_puts_off_the_end_of_its_group_once(
     handle = lab.create("true")
     until(lambda: handle.status().state is State.STOPPED, 60)
     calls = [call for call in kit.account.calls if ":assumed-role/" in call.who]
-    put_off = [call for call in calls if call.operation == "PutScheduledUpdateGroupAction"]
-    assert len(put_off) == 1
+    assert "TerminateInstanceInAutoScalingGroup" in {call.operation for call in calls}
+    assert "PutScheduledUpdateGroupAction" not in {call.operation for call in calls}
     kit.account.heal()
     handle.delete()

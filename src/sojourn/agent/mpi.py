@@ -111,6 +111,7 @@ class MpiHost:
     def keys(self) -> dict[str, str]:
         """What the others need to know of this machine: a folder, or public keys."""
         remove_tree(self._folder)
+        self._folder.parents[1].mkdir(parents=True, exist_ok=True)  # the workdir is restored later
         Shared(self._folder.parents[1]).make(f"{self._folder.parent.name}/{self._folder.name}")
         Shared(self._folder.parent).make(self._folder.name, 0o700)
         if self._together:
