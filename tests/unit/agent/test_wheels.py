@@ -212,3 +212,9 @@ def test_the_file_of_pip_is_read(tmp_path: Path) -> None:
         "http://p:1",
     )
     assert sources({"PIP_CONFIG_FILE": str(file), "PIP_CERT": "/x"}).certificates == "/x"
+
+
+def test_without_a_setting_it_is_the_index_of_pip_itself(tmp_path: Path) -> None:
+    [index] = sources({"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}).indexes
+    assert index.startswith("https://")
+    assert index.endswith("/simple")
