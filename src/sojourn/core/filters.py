@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from sojourn.core.above import FromAbove
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Filters:
 
     def __init__(self, exclude: Iterable[str] = ()) -> None:
         self.exclude = tuple(exclude)
-        self._covered: dict[str, bool] = {"": False}
+        self._covered = FromAbove(self.excludes, top=False)
         expressions = [_translate(pattern) for pattern in (*ALWAYS_EXCLUDED, *self.exclude)]
         self._match = re.compile("|".join(f"(?:{e})" for e in expressions), re.DOTALL).fullmatch
 
@@ -39,19 +40,7 @@ class Filters:
 
     def covers(self, path: str, *, folder: bool = True) -> bool:
         """Whether this path or one of the folders above it is excluded."""
-        return self._covers_folder(path.rpartition("/")[0]) or self.excludes(path, folder=folder)
-
-    def _covers_folder(self, path: str) -> bool:
-        """Each folder is looked at once: there may be thousands above a file."""
-        unknown = []
-        while path not in self._covered:
-            unknown.append(path)
-            path = path.rpartition("/")[0]
-        covered = self._covered[path]
-        for folder in reversed(unknown):
-            covered = covered or self.excludes(folder)
-            self._covered[folder] = covered
-        return covered
+        return self._covered.above(path) or self.excludes(path, folder=folder)
 
 
 def _translate(pattern: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from sojourn.core.above import FromAbove
 from sojourn.core.errors import InvalidInput
 from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.engine.wildmatch import Rule, parse_rules
@@ -50,24 +51,13 @@ class IgnoreRules:
         self._default = _Names(DEFAULT_IGNORED) if default else None
         if self._default:
             self._kinds.append(self._default)
-        self._ignored: dict[str, bool] = {"": False}
+        self._ignored = FromAbove(self._matches, top=False)
 
     def __call__(self, path: str, *, folder: bool) -> bool:
         """Whether this path stays at home; all that is in an ignored folder does."""
-        return self._folder_ignored(path.rpartition("/")[0]) or self._matches(path, folder=folder)
+        return self._ignored.above(path) or self._matches(path, folder=folder)
 
-    def _folder_ignored(self, path: str) -> bool:
-        unknown = []
-        while path not in self._ignored:
-            unknown.append(path)
-            path = path.rpartition("/")[0]
-        ignored = self._ignored[path]
-        for folder in reversed(unknown):
-            ignored = ignored or self._matches(folder, folder=True)
-            self._ignored[folder] = ignored
-        return ignored
-
-    def _matches(self, path: str, *, folder: bool) -> bool:
+    def _matches(self, path: str, *, folder: bool = True) -> bool:
         """Whether the rules name this very path."""
         if path in self._never:
             return True

@@ -9,6 +9,7 @@ import os
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from sojourn.core.above import FromAbove
 from sojourn.core.guarded import guarded_part
 
 if TYPE_CHECKING:
@@ -35,26 +36,23 @@ class Guard:
         self._named = bool(guarded_part(home))
         self._above = "" if home == "." else f"{home}/"
         self._repositories = {} if self._named else _repositories(paths, into)
+        self._parts = FromAbove(self._own, "")
 
     def part(self, path: str) -> str:
         """The file or folder that stays in the store because of which this one does; or empty."""
         if self._named or not path.startswith(self._above):
             return ""
-        below = guarded_part(path[len(self._above) :])
-        if below:
-            return self._above + below
-        return self._in_repository(path) if self._repositories else ""
+        return self._parts.above(path) or self._own(path)
 
-    def _in_repository(self, path: str) -> str:
-        start = 0
-        while start <= len(path):
-            end = path.find("/", start)
-            end = len(path) if end < 0 else end
-            names = self._repositories.get(path[: max(0, start - 1)])
-            if names and path[start:end].lower() in names:
-                return path[:end]
-            start = end + 1
-        return ""
+    def _own(self, path: str) -> str:
+        """The path itself, if it stays because of its name."""
+        if not path.startswith(self._above):
+            return ""
+        folder, _, name = path.rpartition("/")
+        return path if guarded_part(name) or name.lower() in self._names(folder) else ""
+
+    def _names(self, folder: str) -> frozenset[str]:
+        return self._repositories.get(folder, frozenset())
 
 
 def _repositories(paths: Iterable[str], into: Path | None) -> dict[str, frozenset[str]]:

@@ -53,9 +53,11 @@ class Joined:
     ) -> None:
         """Join what another rank has; from the lowest rank to the highest."""
         self.objects.update(objects)
-        renamed: dict[str, str] = {}  # a folder that had to give way to a file of another rank
+        renamed: dict[str, str] = {}  # folders that had to give way to a file of another rank
         for entry in entries:
             path = _under(renamed, entry.path)
+            if path != entry.path and entry.kind == FOLDER:
+                renamed[entry.path] = path
             other = self.entries.get(path)
             if other is None or (entry.kind == other.kind == FOLDER):
                 self.entries.setdefault(path, entry._replace(path=path))
@@ -93,10 +95,8 @@ def untouched(entry: Entry, base: Base) -> bool:
 
 
 def _under(renamed: dict[str, str], path: str) -> str:
-    for folder, name in reversed(renamed.items()):  # the innermost
-        if path.startswith(f"{folder}/"):
-            return name + path[len(folder) :]
-    return path
+    folder, _, name = path.rpartition("/")
+    return f"{renamed[folder]}/{name}" if folder in renamed else path
 
 
 def free_name(taken: Callable[[str], bool], path: str, suffix: str) -> str:

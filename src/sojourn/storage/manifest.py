@@ -367,12 +367,15 @@ def _hole(length: int) -> Part:
 def _check(entry: Entry, entries: dict[str, Entry]) -> None:
     path = entry.path
     shown = repr(path[:_SHOWN])
-    if not path or _BAD_PATH.search(path) or not _is_name(path):
+    parent, slash, name = path.rpartition("/")
+    above = entries.get(parent) if slash else None
+    # Of one that is below another entry, the rest was looked at before.
+    invalid = name in _NO_NAMES or "\0" in name or (above is None and _BAD_PATH.search(path))
+    if invalid or not _is_name(path if above is None else name):
         raise _refused(f"it has an invalid path: {shown}")
     if path in entries:
         raise _refused(f"it has a duplicate path: {shown}")
-    parent = posixpath.dirname(path)
-    if parent and (parent not in entries or entries[parent].kind != FOLDER):
+    if slash and (above is None or above.kind != FOLDER):
         raise _refused(f"the parent of {shown} is not a folder")
     if entry.kind == LINK:
         if not safe_target(path, entry.target) or not _is_name(entry.target):

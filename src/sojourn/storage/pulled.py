@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from sojourn.core.above import with_folders
 from sojourn.storage.localpath import Trace, trace
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Pulled:
         self._creators = sorted(creators)
         self._folder = os.path.realpath(folder)
         self._known: dict[str, Any] | None = None
+        self._wrote: set[str] | None = None
         self._new: dict[str, Trace] = {}
 
     def is_ours(self, path: str, found: Trace) -> bool:
@@ -48,7 +50,9 @@ class Pulled:
 
     def wrote_below(self, path: str) -> bool:
         """Whether a former pull wrote to this path, or into this folder."""
-        return any(f"{known}/".startswith(f"{path}/") for known in self._before())
+        if self._wrote is None:
+            self._wrote = with_folders(self._before())
+        return path in self._wrote
 
     def add(self, path: str, info: os.stat_result) -> None:
         """Remember what was just written; may be called by several threads at once."""

@@ -10,6 +10,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from sojourn.core.above import with_folders
 from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.storage.beneath import Beneath
 from sojourn.storage.files import opened
@@ -56,7 +57,8 @@ class Room:
         self._pulled = pulled
         self._given_up: dict[str, Trace] = {}  # what may be replaced, by its path
         self._named = named
-        self._left_alone: tuple[str, ...] = ()  # below what stays here
+        self._left_alone: set[str] = set()  # what stays here, and all below it
+        self._with_results: set[str] | None = None
         self._own: list[str] = []  # what was never uploaded, and stays as it is
         self._kept = 0
         self._turn = threading.Lock()  # two that look for a free name at once could find the same
@@ -96,7 +98,8 @@ class Room:
 
     def _is_missing(self, entry: Entry) -> bool:
         path = entry.path
-        if self._left_alone and path.startswith(self._left_alone):
+        if path.rpartition("/")[0] in self._left_alone:
+            self._left_alone.add(path)
             return False
         with explained(f"{self._into}/{path}"):
             return self._is_missing_at(path, entry)
@@ -108,7 +111,7 @@ class Room:
         except FileNotFoundError:
             return True
         if self._is_own(path):
-            self._left_alone += (f"{path}/",)
+            self._left_alone.add(path)
             return False
         if entry.kind == FOLDER:
             return self._is_missing_folder(folder, entry, here)
@@ -141,19 +144,21 @@ class Room:
         if here.kind == FOLDER:
             return False  # it stays as it is here
         if not self._has_results(entry):
-            self._left_alone += (f"{entry.path}/",)
+            self._left_alone.add(entry.path)
             return False
         self._keep(folder, entry.path, self._why_kept(entry, here))
         return True
 
     def _has_results(self, folder: Entry) -> bool:
         """Whether a rank made this folder, or anything in it that is not as it was pushed."""
-        base = self._base or {}
-        return any(
-            path not in base if entry.kind == FOLDER else not untouched(entry, base)
-            for path, entry in self._entries.items()
-            if f"{path}/".startswith(f"{folder.path}/")
-        )
+        if self._with_results is None:
+            base = self._base or {}
+            self._with_results = with_folders(
+                path
+                for path, entry in self._entries.items()
+                if (path not in base if entry.kind == FOLDER else not untouched(entry, base))
+            )
+        return folder.path in self._with_results
 
     def _adopt(self, folder: int, entry: Entry, here: LocalPath) -> None:
         """Set the attributes right of what has the bytes already."""

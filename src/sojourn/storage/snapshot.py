@@ -15,6 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from sojourn.core.above import FromAbove
 from sojourn.core.errors import Conflict, NotFound, Transient
 from sojourn.storage import layout
 from sojourn.storage.manifest import FILE, Entry, Manifest, Part, encode, read_manifest
@@ -183,20 +184,20 @@ class SnapshotWriter:
         skipped: Skipped,
         stripped: Callable[[str], None] | None,
     ) -> dict[str, Entry]:
-        unreadable: list[str] = []
+        unreadable: set[str] = set()
 
         def told(path: str, reason: str, *, lost: bool = False) -> None:
             if lost:
-                unreadable.append("" if path == "." else path)
+                unreadable.add("" if path == "." else path)
             skipped(path, reason, lost=lost)
 
         entries = scan(root, filters, ignore, told, stripped, strict=self._strict)
         if unreadable:
-            below = tuple(f"{path}/" if path else "" for path in unreadable)
+            lost = FromAbove(unreadable.__contains__, top="" in unreadable)
             entries |= {
                 path: last
                 for path, last in self._last.entries.items()
-                if path not in entries and (path in unreadable or path.startswith(below))
+                if path not in entries and (path in unreadable or lost.above(path))
             }
         return entries
 

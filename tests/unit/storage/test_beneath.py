@@ -16,6 +16,7 @@ import pytest
 
 from sojourn.core.context import Context
 from sojourn.core.errors import SojournError
+from sojourn.core.filters import Filters
 from sojourn.engine.gitignore import IgnoreRules
 from sojourn.storage import layout
 from sojourn.storage.beneath import Beneath, let_in
@@ -269,7 +270,7 @@ def few_descriptors() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-@pytest.mark.parametrize("depth", [500, pytest.param(2200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [500, pytest.param(5000, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("few_descriptors")
 def test_a_tree_deeper_than_paths_are_long_goes_up_and_comes_home(
     root: Path, tmp_path: Path, request: pytest.FixtureRequest, depth: int
@@ -279,13 +280,15 @@ def test_a_tree_deeper_than_paths_are_long_goes_up_and_comes_home(
     into.mkdir()
     make_deep(root, depth)
     store = memory_store()
-    rules = IgnoreRules(root, git=True)
+    rules = IgnoreRules(root, git=True, default=True)
     by = SnapshotWriter(store, layout.WORKDIR)
-    by.take(Context(), root, NO_FILTERS, ignore=rules, skipped=refuse)
-    pull(Context(), store, range(1), "d", into, NO_FILTERS)
-    assert depth_of(into) == depth
-    # And once more: all of it is compared with what is there.
-    assert pull(Context(), store, range(1), "d", into, NO_FILTERS) == []
+    by.take(Context(), root, Filters(["*.tmp", "/x/**"]), ignore=rules, skipped=refuse)
+    for output in ("d", "."):
+        filters = Filters(["*.log", "/d/y/**"])
+        pull(Context(), store, range(1), output, into, filters)
+        assert depth_of(into) == depth
+        # And once more: all of it is compared with what is there.
+        assert pull(Context(), store, range(1), output, into, filters) == []
 
 
 def test_many_folders_of_all_depths_are_reached_in_any_order(root: Path) -> None:
