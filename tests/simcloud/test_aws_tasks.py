@@ -35,19 +35,25 @@ def deadlines(account: SimAWS) -> dict[str, float]:
     }
 
 
-def test_a_profile_that_may_not_change_the_group_does_not_hold_up_the_script(
-    kit: AwsKit, lab: Lab
+def test_a_role_that_cannot_leave_the_group_ends_the_task_on_the_first_machine(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(machine_settings, "_RIGHTS_WITHIN", 1.0)
     iam = backends.iam()
     iam.create_role("mine", TRUST, "/", None, "", [], 3600)
     iam.put_role_policy("mine", "store", json.dumps(allow("s3:*")))
     profile = iam.create_instance_profile("mine", "/", ["mine"])
+    kit.account.fail("iam:SimulatePrincipalPolicy", code="AccessDenied", status=403)
     handle = lab.create("mkdir output; echo made > output/file", permission_set=profile.arn)
-    until(lambda: handle.status().state is State.SUCCEEDED)
+    until(lambda: handle.status().state is State.FAILED)
+    action = "autoscaling:RecordLifecycleActionHeartbeat"
+    assert f"permission_set is not allowed {action}, so" in handle.status().reason
+    assert f"Run `sojourn delete {handle.id}`, grant it" in handle.status().reason
+    assert len(kit.account.instances()) == 1
     # It cannot tell that it is ready either: each look at the group takes a while of its patience.
     kit.account.watch(lambda call: kit.account.advance(20 if "Describe" in call.name else 0))
     handle.delete()
-    assert lab.output() == {"file": "made\n"}
+    assert lab.output() == {}
     assert kit.leaks() == ["policy mine/store", "profile mine", "role mine"]
     iam.remove_role_from_instance_profile("mine", "mine")
     iam.delete_instance_profile("mine")

@@ -388,9 +388,10 @@ def remove_group(kit: AzureKit) -> None:
     user.close()
 
 
-def test_identities_that_may_not_change_the_scale_set_do_not_hold_up_the_script(
-    kit: AzureKit, lab: Lab
+def test_an_identity_that_cannot_leave_the_scale_set_ends_the_task_on_the_first_machine(
+    kit: AzureKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(machine_settings, "_RIGHTS_WITHIN", 1.0)
     user = User(kit.environment())
     group = user.make_group()
     identity = user.make_identity(group)
@@ -399,12 +400,16 @@ def test_identities_that_may_not_change_the_scale_set_do_not_hold_up_the_script(
         BLOB_CONTRIBUTOR,
         identity["properties"]["principalId"],
     )
+    kit.account.fail("roleAssignments.list*", code="AuthorizationFailed", status=403)
     handle = lab.create("mkdir output; echo made > output/file", permission_set=identity["id"])
-    until(lambda: handle.status().state is State.SUCCEEDED)
+    until(lambda: handle.status().state is State.FAILED)
+    action = "Microsoft.Insights/autoscaleSettings/write"
+    assert f"permission_set is not allowed {action}, so" in handle.status().reason
+    assert len(kit.account.instances()) == 1
     # It can neither leave nor say that it is ready: Azure takes it when its time is over.
     kit.account.timing.deletion = 0.5
     handle.delete()
-    assert lab.output() == {"file": "made\n"}
+    assert lab.output() == {}
     left = [line for line in kit.leaks() if "role assignment" not in line]
     assert [line.split()[0] for line in left] == ["resourceGroups", "userAssignedIdentities"]
     for line in kit.leaks():

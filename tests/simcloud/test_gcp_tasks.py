@@ -9,6 +9,7 @@ import pytest
 
 from sojourn import State
 from sojourn.clouds.gcp.resources import address_of
+from sojourn.clouds.vm import machine_settings
 from tests.contract.clouds import gcp_kit
 from tests.contract.clouds.gcp_kit import GcpKit
 from tests.contract.clouds.kit import in_use
@@ -90,13 +91,17 @@ def test_machines_with_an_account_of_the_users(
 
 
 @pytest.mark.parametrize("scopes", ["", ",scopes=storage-rw"])
-def test_an_account_that_cannot_act_on_the_group_does_not_hold_up_the_script(
-    lab: Lab, given: str, scopes: str
+def test_an_account_that_cannot_leave_the_group_ends_the_task_on_the_first_machine(
+    kit: GcpKit, lab: Lab, given: str, scopes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(machine_settings, "_RIGHTS_WITHIN", 1.0)
     handle = lab.create(_MADE, permission_set=f"{given}{scopes}")
-    until(lambda: handle.status().state is State.SUCCEEDED, 60)
+    until(lambda: handle.status().state is State.FAILED, 60)
+    action = "compute.instanceGroupManagers.update"
+    assert f"permission_set is not allowed {action}, so" in handle.status().reason
+    assert len(kit.account.instances()) == 1
     handle.delete()
-    assert lab.output() == {"file": "made\n"}
+    assert lab.output() == {}
 
 
 def test_what_machines_are_told_comes_from_the_template_and_the_keys_of_others_do_not(

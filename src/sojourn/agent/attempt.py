@@ -169,6 +169,8 @@ class Attempt:
 
     def _carry_out(self) -> Report:
         try:
+            if self._config.refused:
+                return self._failed(self._config.refused)
             if self._is_hopeless():
                 return self._failed(
                     f"the machine was lost {_LOST_IN_A_ROW} times in a row before storing "

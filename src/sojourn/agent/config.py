@@ -36,6 +36,7 @@ class Config:
     `address`: of this machine, for the others of a gang; empty: of the way to the internet.
     `cloud_mpi`: it is the cloud that starts MPI's servers and tells `mpirun` where they are.
     `together`: all machines of the task are on this one computer.
+    `refused`: why no script may run here; each rank that this machine takes fails of it.
     `grace`: from SIGTERM to SIGKILL. `look`: how often to see whether somebody follows the log.
     """
 
@@ -53,6 +54,7 @@ class Config:
     notice: float = 0.0
     address: str = ""
     together: bool = False
+    refused: str = ""
     cloud_mpi: bool = False
 
     @classmethod

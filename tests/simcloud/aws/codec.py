@@ -11,7 +11,13 @@ from moto.core.utils import get_service_model
 from tests.simcloud.aws.wire import AWSError
 from tests.simcloud.common.wire import Answer, Request
 
-_PROTOCOLS = {"autoscaling": "query", "ec2": "ec2", "s3": "rest-xml", "sts": "query"}
+_PROTOCOLS = {
+    "autoscaling": "query",
+    "ec2": "ec2",
+    "iam": "query",
+    "s3": "rest-xml",
+    "sts": "query",
+}
 
 
 def parameters(service: str, operation: str, request: Request) -> dict[str, Any]:

@@ -26,6 +26,18 @@ def allowed(
     return effects == {"Allow"}
 
 
+def keys_of(policies: Sequence[Mapping[str, Any]], action: str, resource: str) -> set[str]:
+    """The keys that conditions on this action and resource ask for."""
+    statements = [each for policy in policies for each in _list(policy["Statement"])]
+    return {
+        key
+        for statement in statements
+        if _concerns({**statement, "Condition": {}}, action, resource, {})
+        for tests in statement.get("Condition", {}).values()
+        for key in tests
+    }
+
+
 def _concerns(statement: Mapping[str, Any], action: str, resource: str, context: Context) -> bool:
     if "NotAction" in statement:
         named = not _any(statement["NotAction"], action, context, re.IGNORECASE)

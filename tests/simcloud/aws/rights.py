@@ -180,6 +180,9 @@ def _tag_context(prefix: str, tags: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _of_iam(call: Call, given: Mapping[str, str]) -> Iterator[Need]:
+    if call.operation == "SimulatePrincipalPolicy":
+        yield Need(call.name, given["PolicySourceArn"])
+        return
     iam = backends.iam()
     role = _arn_of_iam("role", given, "RoleName", iam.roles.values())
     if "InstanceProfile" in call.operation and "InstanceProfileName" in given:

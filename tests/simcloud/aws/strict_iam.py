@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping
 from unicodedata import category
 
-from tests.simcloud.aws import backends, codec
+from tests.simcloud.aws import backends, codec, policy
 from tests.simcloud.aws.calls import Call
 from tests.simcloud.aws.clock import Timing
 from tests.simcloud.aws.launch import Profiles
@@ -27,6 +27,8 @@ class IAM:
         self._timing = timing
 
     def answer(self, call: Call, request: Request) -> Answer:
+        if call.operation == "SimulatePrincipalPolicy":
+            return _simulated(request)
         if call.operation == "RemoveRoleFromInstanceProfile":
             _check_in_profile(request.form["InstanceProfileName"], request.form["RoleName"])
         _check_tags(request.form)
@@ -35,6 +37,35 @@ class IAM:
             name = request.form["InstanceProfileName"]
             self._profiles.made(name, self._timing.profile_ready)
         return answer
+
+
+def _simulated(request: Request) -> Answer:
+    """What policies of a role say, without conditions that a real request would meet.
+
+    IAM's own simulation is of the same policies, and resources in it need not exist.
+    """
+    given = codec.parameters("iam", "SimulatePrincipalPolicy", request)
+    known = backends.iam().roles.values()
+    role = next((each for each in known if each.arn == given["PolicySourceArn"]), None)
+    if role is None:
+        message = f"Entity {given['PolicySourceArn']} not found"
+        raise AWSError("NoSuchEntity", message, 404)
+    policies = [json.loads(text) for text in role.policies.values()]
+    results = []
+    for action in given["ActionNames"]:
+        for resource in given.get("ResourceArns", ["*"]):
+            may = policy.allowed(policies, action, resource, {})
+            asked = [] if may else sorted(policy.keys_of(policies, action, resource))
+            results.append(
+                {
+                    "EvalActionName": action,
+                    "EvalResourceName": resource,
+                    "EvalDecision": "allowed" if may else "implicitDeny",
+                    "MissingContextValues": asked,
+                }
+            )
+    content = {"EvaluationResults": results, "IsTruncated": False}
+    return codec.result("iam", "SimulatePrincipalPolicy", content)
 
 
 def _check_in_profile(profile: str, role: str) -> None:

@@ -21,6 +21,7 @@ HOSTS = {
     "compute.googleapis.com": ("compute.v1",),
     "iam.googleapis.com": ("iam.v1",),
     "iamcredentials.googleapis.com": ("iamcredentials.v1",),
+    "policytroubleshooter.googleapis.com": ("policytroubleshooter.v3",),
     "serviceusage.googleapis.com": ("serviceusage.v1",),
     "storage.googleapis.com": ("storage.v1",),
 }

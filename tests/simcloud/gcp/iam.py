@@ -44,6 +44,7 @@ class IAM:
             "iam:projects.serviceAccounts.setIamPolicy": self._set_account_policy,
             "iam:projects.serviceAccounts.testIamPermissions": self._test_on_account,
             "iamcredentials:projects.serviceAccounts.generateAccessToken": self._impersonate,
+            "policytroubleshooter:iam.troubleshoot": self._troubleshoot,
             "serviceusage:services.enable": self._enable,
             "serviceusage:services.get": self._get_service,
         }
@@ -223,6 +224,25 @@ class IAM:
         may, who = self._project.policies.may, member_of(call.who)
         held = [each for each in asked if may(who, each, resource)]
         return {"permissions": held} if held else {}
+
+    def _troubleshoot(self, call: Call) -> dict[str, Any]:
+        """Of the project, by its policy alone: there is nothing above it."""
+        asked = call.body["accessTuple"]
+        whole = f"//cloudresourcemanager.googleapis.com/projects/{PROJECT}"
+        if asked["fullResourceName"] != whole:
+            raise NotImplementedError("only the project is known here")
+        policies, who = self._project.policies, member_of(asked["principal"])
+        if not policies.may(
+            member_of(call.who), "resourcemanager.projects.getIamPolicy", self._project.itself
+        ):
+            return {"accessTuple": asked, "overallAccessState": "UNKNOWN_INFO"}
+        if policies.may(who, asked["permission"], self._project.itself):
+            state = "CAN_ACCESS"
+        elif policies.may_somewhere(who, asked["permission"]):
+            state = "UNKNOWN_CONDITIONAL"
+        else:
+            state = "CANNOT_ACCESS"
+        return {"accessTuple": asked, "overallAccessState": state}
 
     # APIs
 

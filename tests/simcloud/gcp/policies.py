@@ -92,6 +92,13 @@ class Policies:
             for binding in policy.effective(now)
         )
 
+    def may_somewhere(self, who: str, permission: str) -> bool:
+        """Whether the project's policy has it, on whatever condition."""
+        return any(
+            self._gives(binding, who, permission)
+            for binding in self.project.effective(self._clock.now())
+        )
+
     def write(self, policy: Policy, bindings: Bindings, version: int) -> None:
         policy.write(bindings, version, self._clock.now() + self._timing.policy_ready)
 
@@ -106,9 +113,13 @@ class Policies:
     def _grants(
         self, binding: Mapping[str, Any], who: str, permission: str, attributes: Mapping[str, str]
     ) -> bool:
-        if not {who, "allUsers", "allAuthenticatedUsers"} & set(binding["members"]):
-            return False
-        if not self._roles.includes(binding["role"], permission):
+        if not self._gives(binding, who, permission):
             return False
         condition = binding.get("condition")
         return condition is None or cel.holds(condition["expression"], attributes)
+
+    def _gives(self, binding: Mapping[str, Any], who: str, permission: str) -> bool:
+        members = set(binding["members"])
+        if not {who, "allUsers", "allAuthenticatedUsers"} & members:
+            return False
+        return self._roles.includes(binding["role"], permission)

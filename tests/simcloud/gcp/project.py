@@ -26,9 +26,11 @@ SERVICES = {
     "compute": "Compute Engine API",
     "iamcredentials": "IAM Service Account Credentials API",
     "iam": "Identity and Access Management (IAM) API",
+    "policytroubleshooter": "Policy Troubleshooter API",
     "serviceusage": "Service Usage API",
     "storage": "Cloud Storage API",
 }
+OFF = {"policytroubleshooter"}  # until somebody enables it
 
 
 @dataclass
@@ -39,7 +41,9 @@ class Project:
     timing: Timing
     changed: threading.Condition
     roles: Roles = field(default_factory=Roles)
-    enabled_at: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SERVICES, 0.0))
+    enabled_at: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(SERVICES.keys() - OFF, 0.0)
+    )
     accounts: Accounts = field(init=False)
     policies: Policies = field(init=False)
     groups_have_names: bool = True

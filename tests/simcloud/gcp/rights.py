@@ -29,6 +29,7 @@ _OTHERS = {
     "iam:projects.roles.undelete": "iam.roles.undelete",
     "iam:projects.serviceAccounts.create": "iam.serviceAccounts.create",
     "iam:projects.serviceAccounts.list": "iam.serviceAccounts.list",
+    "policytroubleshooter:iam.troubleshoot": "",
     "serviceusage:services.enable": "serviceusage.services.enable",
     "serviceusage:services.get": "serviceusage.services.get",
     "serviceusage:services.list": "serviceusage.services.list",

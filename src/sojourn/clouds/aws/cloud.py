@@ -9,7 +9,8 @@ from sojourn.clouds.aws.locations import Locations, check_container
 from sojourn.clouds.aws.machines import Offers, check_offer
 from sojourn.clouds.aws.security_groups import OPTION
 from sojourn.clouds.vm.options import check_options
-from sojourn.core.errors import AuthError, InvalidInput, NotFound
+from sojourn.core.errors import InvalidInput
+from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.aws.deployment import Deployment
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
     from sojourn.core.task import Task
 
@@ -64,32 +64,25 @@ class AwsCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         self.check_form(task)
-        given = task.permission_set
-        told = profile.notes_on(given) if given else []
-        self._check_profile(given)
+        told = self._check_profile(task)
         self._locations.check(task)
         notes = self._offers.check(task)
         if replaced := self._offers.replaced(task):
             ctx.warn(replaced)
         return [*told, *notes]
 
-    def _check_profile(self, given: str) -> None:
-        """Refuse a profile that is not there, if we may know."""
+    def _check_profile(self, task: Task) -> list[str]:
+        """Refuse a profile that is not there or lacks rights, if we may know."""
+        given = task.permission_set
         if not given:
-            return
-        name = profile.name_of(given)
-        try:
-            self._account.call(
-                "permission_set",
-                "iam",
-                "us-east-1",
-                "get_instance_profile",
-                InstanceProfileName=name,
-            )
-        except NotFound as error:
-            raise InvalidInput("permission_set", f"instance profile {name} not found") from error
-        except AuthError:
-            return
+            return []
+        role = profile.role_in(self._account, given)
+        id = TaskId.for_name(task.name, {})  # noqa: A001
+        location = self._locations.planned(id, task)
+        return [
+            *profile.note_on(given),
+            *profile.check_rights(self._account, role, location, id),
+        ]
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources

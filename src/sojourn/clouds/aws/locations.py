@@ -76,6 +76,10 @@ class Locations(Known[Location]):
             return Location(where, str(id), "", where)
         return self._in_container(id, where, task.storage.container)
 
+    def planned(self, id: TaskId, task: Task) -> Location:
+        """Where a task would be, whether or not it is there."""
+        return self._planned(id, task)
+
     def check(self, task: Task) -> None:
         """Refuse a container that is not there, or not ours to use."""
         if task.storage.container:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from sojourn.core.errors import InvalidInput
+from sojourn.clouds.vm.identity import lacking, unchecked
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError
+from sojourn.storage import layout
 
-__all__ = ["arn_of", "name_of", "notes_on"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-_MUST_ALLOW = (
-    "permission_set must allow what machines do: read and write their bucket, or they do not "
-    "start; autoscaling:TerminateInstanceInAutoScalingGroup, or they are replaced until "
-    "you delete the task. docs/aws.md has the policy."
+    from sojourn.clouds.aws.account import Account
+    from sojourn.clouds.aws.locations import Location
+    from sojourn.core.ids import TaskId
+
+__all__ = ["arn_of", "check_rights", "note_on", "role_in"]
+
+_PAGE = "docs/aws.md"
+_IAM = "us-east-1"  # where it is asked
+_LEAVING = (
+    "autoscaling:CompleteLifecycleAction",
+    "autoscaling:RecordLifecycleActionHeartbeat",
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
 )
+_WRITING = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+_LISTING = ("s3:ListBucket",)
+_ANY_UUID = "00000000-0000-0000-0000-000000000000"  # a group gets its own when it is made
 # The second colon may be missing: pages of Terraform Provider Iterative write it so.
 _FORM = re.compile(r"arn:aws:iam::?(?P<rest>\d*:instance-profile/.+)")
 
@@ -34,8 +49,66 @@ def name_of(given: str) -> str:
     return given.rpartition("/")[2]
 
 
-def notes_on(given: str) -> list[str]:
-    """What the user should know of it."""
+def note_on(given: str) -> list[str]:
+    """What the user should know of how it is written."""
     arn = arn_of(given)
-    notes = [f"Using {arn} as permission_set: {given} is missing a colon."] if arn != given else []
-    return [*notes, _MUST_ALLOW]
+    return [f"Using {arn} as permission_set: {given} is missing a colon."] if arn != given else []
+
+
+def role_in(account: Account, given: str) -> str:
+    """The ARN of the role in a profile; refuses one that is not there. Empty: we may not know."""
+    name = name_of(given)
+    try:
+        found = account.call(
+            "permission_set", "iam", _IAM, "get_instance_profile", InstanceProfileName=name
+        )
+    except NotFound as error:
+        raise InvalidInput("permission_set", f"instance profile {name} not found") from error
+    except AuthError:
+        return ""
+    roles = found["InstanceProfile"]["Roles"]
+    if not roles:
+        raise InvalidInput("permission_set", f"instance profile {name} has no role")
+    return str(roles[0]["Arn"])
+
+
+def check_rights(account: Account, role: str, location: Location, id: TaskId) -> list[str]:
+    """Refuse a role without the rights that machines need, if AWS tells; else there is a note."""
+    if not role:
+        return [unchecked("permission_set", "you lack iam:GetInstanceProfile", _PAGE)]
+    try:
+        missing = sorted(_missing(account, role, location, id))
+    except AuthError:
+        return [unchecked(role, "you lack iam:SimulatePrincipalPolicy", _PAGE)]
+    except SojournError as error:
+        return [unchecked(role, error.message, _PAGE)]
+    if missing:
+        raise lacking(role, missing, f"{_PAGE}#what-machines-may-do")
+    return []
+
+
+def _missing(account: Account, role: str, location: Location, id: TaskId) -> Iterator[str]:
+    """The task's name may be chosen later; then a name that could be its own is asked about."""
+    number = role.split(":")[4]
+    group = (
+        f"arn:aws:autoscaling:{location.region}:{number}:autoScalingGroup:{_ANY_UUID}"
+        f":autoScalingGroupName/{id}"
+    )
+    asked: list[tuple[tuple[str, ...], str]] = [(_LEAVING, group)]
+    if not location.contained:  # the policy of a bucket of the user's may allow it as well
+        bucket = f"arn:aws:s3:::{location.bucket}"
+        asked += [(_LISTING, bucket), (_WRITING, f"{bucket}/{layout.MACHINES_WRITE[0]}/x")]
+    for actions, resource in asked:
+        answer = account.call(
+            "permission_set",
+            "iam",
+            _IAM,
+            "simulate_principal_policy",
+            PolicySourceArn=role,
+            ActionNames=[*actions],
+            ResourceArns=[resource],
+        )
+        for result in answer["EvaluationResults"]:
+            # A condition on something that only a real request has may hold there.
+            if result["EvalDecision"] != "allowed" and not result.get("MissingContextValues"):
+                yield str(result["EvalActionName"])

@@ -12,6 +12,7 @@ from sojourn.clouds.az.placement import note_on_placement
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
+from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from sojourn.clouds.az.account import Account
     from sojourn.clouds.az.deployment import Deployment
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
     from sojourn.core.task import Task
 
@@ -69,25 +69,33 @@ class AzureCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         self.check_form(task)
-        self._check_identities(task.permission_set)
+        told = self._check_identities(task)
         self._locations.check(task)
         check_network(self._account, task, region(task.region))
         notes = self._offers.check(task)
         if replaced := self._offers.replaced(task):
             ctx.warn(replaced)
-        if task.permission_set:
-            notes.append(profile.MUST_ALLOW)
-        return [*notes, *note_on_placement(task)]
+        return [*told, *notes, *note_on_placement(task)]
 
-    def _check_identities(self, given: str) -> None:
-        """Refuse identities that are not there, if we may know."""
-        for each in profile.identities(given):
-            try:
-                self._account.call("permission_set", "GET", each)
-            except NotFound as error:
-                raise InvalidInput("permission_set", f"identity {each} not found") from error
-            except AuthError:
-                continue
+    def _check_identities(self, task: Task) -> list[str]:
+        """Refuse identities that are not there, or a first one that lacks rights, if we may know;
+        returns what there is to say."""
+        principals = [self._principal(each) for each in profile.identities(task.permission_set)]
+        if not principals:
+            return []
+        first = profile.identities(task.permission_set)[0]
+        deployment = self._deployed(TaskId.for_name(task.name, {}), task)
+        return profile.check_rights(deployment, first, principals[0])
+
+    def _principal(self, identity: str) -> str:
+        """By which roles are assigned to it; empty: we may not know."""
+        try:
+            found = self._account.call("permission_set", "GET", identity)
+        except NotFound as error:
+            raise InvalidInput("permission_set", f"identity {identity} not found") from error
+        except AuthError:
+            return ""
+        return str(found["properties"]["principalId"])
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.az import resources

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import InvalidInput
+from sojourn.clouds.vm.identity import lacking, unchecked
+from sojourn.core.errors import AuthError, InvalidInput, SojournError
 
-__all__ = ["MUST_ALLOW", "identities"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-MUST_ALLOW = (
-    "The first identity of permission_set must be allowed what machines do: read and write their "
-    "container, or they do not start; delete themselves and change the autoscale setting, or they "
-    "stay or are replaced until you delete the task. docs/azure.md has the roles."
+    from sojourn.clouds.az.account import Account
+    from sojourn.clouds.az.deployment import Deployment
+
+__all__ = ["check_rights", "identities"]
+
+_PAGE = "docs/azure.md"
+_ROLES = "providers/Microsoft.Authorization/roleAssignments"
+_LEAVING = (
+    ("Microsoft.Compute/virtualMachineScaleSets", "virtualMachines/delete"),
+    ("Microsoft.Insights/autoscaleSettings", "read"),
+    ("Microsoft.Insights/autoscaleSettings", "write"),
 )
-
+_BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
+_STORING = ("read", "write")
 _FORM = re.compile(
     r"/subscriptions/[\w-]+/resourceGroups/[\w.()-]+/providers/Microsoft\.ManagedIdentity"
     r"/userAssignedIdentities/[\w-]+",
@@ -33,3 +46,73 @@ def identities(given: str) -> tuple[str, ...]:
                 f"/userAssignedIdentities/NAME, got {each!r}",
             )
     return found
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A role that an identity has at a scope, be it on a condition."""
+
+    scope: str
+    permissions: tuple[Any, ...]
+
+    def gives(self, action: str, target: str, *, data: bool) -> bool:
+        """What a condition says is left to Azure."""
+        kinds = ("dataActions", "notDataActions") if data else ("actions", "notActions")
+        return _covers(self.scope, target) and any(
+            _any(action, each.get(kinds[0])) and not _any(action, each.get(kinds[1]))
+            for each in self.permissions
+        )
+
+
+def check_rights(deployment: Deployment, identity: str, principal: str) -> list[str]:
+    """Refuse an identity without the rights that machines need, if Azure tells; else there is a
+    note. `principal` is empty if we may not know it."""
+    if not principal:
+        action = "Microsoft.ManagedIdentity/userAssignedIdentities/read"
+        return [unchecked(identity, f"you lack {action}", _PAGE)]
+    try:
+        held = [*_held(deployment.account, principal)]
+        missing = [*_missing(deployment, held)]
+    except AuthError:
+        who = "Microsoft.Authorization/roleAssignments/read or .../roleDefinitions/read"
+        return [unchecked(identity, f"you lack {who}", _PAGE)]
+    except SojournError as error:
+        return [unchecked(identity, error.message, _PAGE)]
+    if missing:
+        raise lacking(identity, missing, f"{_PAGE}#what-machines-may-do")
+    return []
+
+
+def _missing(deployment: Deployment, held: list[_Held]) -> Iterator[str]:
+    for kind, verb in _LEAVING:
+        action = f"{kind}/{verb}"
+        if not any(each.gives(action, deployment.path(kind), data=False) for each in held):
+            yield action
+    for verb in _STORING:
+        action = f"{_BLOBS}/{verb}"
+        if not any(each.gives(action, deployment.container, data=True) for each in held):
+            yield action
+
+
+def _held(account: Account, principal: str) -> Iterator[_Held]:
+    """Its roles at the subscription, above and below, also those of its groups."""
+    known: dict[str, tuple[Any, ...]] = {}
+    query = {"$filter": f"assignedTo('{principal}')"}
+    for each in account.pages("permission_set", f"{account.scope}/{_ROLES}", query):
+        properties = each["properties"]
+        role = str(properties["roleDefinitionId"])
+        if role not in known:
+            found = account.call("permission_set", "GET", role)
+            known[role] = tuple(found["properties"]["permissions"])
+        yield _Held(str(properties["scope"]), known[role])
+
+
+def _covers(scope: str, target: str) -> bool:
+    """What is listed from beyond the subscription is above it."""
+    if not scope.lower().startswith("/subscriptions/"):
+        return True
+    return f"{target}/".lower().startswith(f"{scope.rstrip('/')}/".lower())
+
+
+def _any(action: str, patterns: list[str] | None) -> bool:
+    return any(fnmatchcase(action.lower(), pattern.lower()) for pattern in patterns or ())

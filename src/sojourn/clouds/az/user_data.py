@@ -44,7 +44,7 @@ leave() {{
     second='{{"name":"over",'$(limits 0 0)'}}'
     azure "$arm" -X PATCH -H 'Content-Type: application/json' -o /dev/null \
         -d '{{"properties":{{"profiles":['"$first,$second"']}}}}' \
-        https://management.azure.com{setting} || return 1
+        https://management.azure.com{setting} || return
     azure "$arm" -X DELETE \
         "https://management.azure.com$(about resourceId)?api-version="{compute}"&forceDeletion=true"
 }}"""

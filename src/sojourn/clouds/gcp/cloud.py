@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.locations import Locations, check_container
 from sojourn.clouds.gcp.machines import Offers, check_offer
-from sojourn.clouds.gcp.profile import check_profile, notes_on, parse_profile
+from sojourn.clouds.gcp.profile import check_profile, check_rights, notes_on, parse_profile
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
@@ -88,7 +88,8 @@ class GoogleCloud:
             ) from error
         except AuthError:
             pass
-        return notes_on(given, self._account.project)
+        told = notes_on(given, self._account.project)
+        return [*told, *check_rights(self._account, profile.email)]
 
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.gcp import resources

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp.credentials import SCOPE
-from sojourn.core.errors import InvalidInput
+from sojourn.clouds.vm.identity import lacking, unchecked
+from sojourn.core.errors import AuthError, InvalidInput, SojournError
 
-__all__ = ["Profile", "check_profile", "notes_on", "parse_profile"]
+if TYPE_CHECKING:
+    from sojourn.clouds.gcp.account import Account
+
+__all__ = ["Profile", "check_profile", "check_rights", "notes_on", "parse_profile"]
+
+_PAGE = "docs/gcp.md"
+_LEAVING = "compute.instanceGroupManagers.update"
 
 _PREFIX = "https://www.googleapis.com/auth/"
 # The short names that gcloud has.
@@ -45,11 +53,6 @@ _ALIASES = {
     ],
 }
 _EMAIL = re.compile(r"[a-z0-9-]+@(project_id|[a-z0-9.-]+)\.(iam\.)?gserviceaccount\.com")
-_MUST_ALLOW = (
-    "The account of permission_set must be allowed what machines do: roles/storage.objectUser on "
-    "their bucket, or they do not start; compute.instanceGroupManagers.update, or they are "
-    "replaced until you delete the task. docs/gcp.md has the roles."
-)
 _ANY_PROJECT = "@project_id."  # as pages have it; it cannot be the ID of a project
 _STORES = {SCOPE, f"{_PREFIX}devstorage.read_write", f"{_PREFIX}devstorage.full_control"}
 _GROUPS = {SCOPE, f"{_PREFIX}compute"}
@@ -115,7 +118,7 @@ def _scopes(name: str) -> list[str]:
 def notes_on(given: str, project: str) -> list[str]:
     """What the user should know of it."""
     used, written = parse_profile(given, project), _parse(given)
-    notes = [_MUST_ALLOW]
+    notes = []
     if used.email != written.email:
         notes.append(f"Using {used.email}: project_id in permission_set stands for your project")
     if used.scopes != written.scopes:
@@ -124,3 +127,36 @@ def notes_on(given: str, project: str) -> list[str]:
             "not leave their group and would be replaced until you delete the task"
         )
     return notes
+
+
+def check_rights(account: Account, email: str) -> list[str]:
+    """Refuse an account that may not let machines leave their group, if Google tells; else there
+    is a note.
+
+    It is asked about the project: the group is not made yet, and rights to it come from there. What
+    a condition says of the group's name is left to the first machine. Rights to the bucket can
+    come with the bucket, such as those of editors of the project.
+    """
+    asked = {
+        "principal": email,
+        "fullResourceName": f"//cloudresourcemanager.googleapis.com/projects/{account.project}",
+        "permission": _LEAVING,
+    }
+    try:
+        answer = account.call(
+            "permission_set",
+            "policytroubleshooter",
+            "POST",
+            "v3/iam:troubleshoot",
+            {"accessTuple": asked},
+        )
+    except AuthError as error:
+        return [unchecked(email, error.hint.rstrip(".") or error.message, _PAGE)]
+    except SojournError as error:
+        return [unchecked(email, error.message, _PAGE)]
+    state = answer.get("overallAccessState")
+    if state == "CANNOT_ACCESS":
+        raise lacking(email, [_LEAVING], f"{_PAGE}#what-machines-may-do")
+    if state == "CAN_ACCESS":
+        return []
+    return [unchecked(email, "Google Cloud could not tell", _PAGE)]

@@ -23,6 +23,7 @@ _HEARTBEAT = 30.0  # seconds; how often a machine that stores its work asks for 
 _STORING = timedelta(hours=1)  # beyond the timeout, to store the last of its work
 _ENDLESS = timedelta(days=3650)
 _FAILURES = 10  # of the agent, after which a machine gives up
+_RIGHTS_WITHIN = 60.0  # the same, for rights of an identity of the user's
 _BOOT_WITHIN = 300.0  # seconds; new rights may not be known everywhere yet
 
 
@@ -53,12 +54,14 @@ def machine_settings(
         "host_keys": HOST_KEYS,
         "minutes": time_of(task.timeout) // timedelta(minutes=1),
         "marks": marks,
+        "given": bool(task.permission_set),
         "gang": task.parallelism if task.gang else 0,
         "notice": notice,
         "heartbeat": _HEARTBEAT,
         "ttl": _TTL,
         "grace": _GRACE,
         "patience": _BOOT_WITHIN,
+        "rights_within": _RIGHTS_WITHIN,
         "failures": _FAILURES,
         "container": container_image(task.image),
         "user": user,

@@ -13,6 +13,7 @@ from sojourn.clouds.aws.user_data import LONGEST, user_data
 from sojourn.clouds.vm.agent_files import Luggage
 
 _SETTINGS = {
+    "given": False,
     "id": "tpi-" + "x" * 46,
     "wheels": Luggage(pythons(), "x86_64", "").hashes,
     "region": "ap-southeast-1",

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 import sojourn
+from sojourn.clouds.gcp.account import Account
+from sojourn.clouds.gcp.cloud import GoogleCloud
 from sojourn.clouds.gcp.profile import notes_on, parse_profile
+from sojourn.core.context import Context
+from sojourn.core.errors import InvalidInput
 from sojourn.core.events import Event, Note
 from sojourn.core.task import Task
 from tests.simcloud.gcp.account import SimGCP
@@ -33,22 +39,21 @@ def test_scopes_by_their_short_names_and_in_full(given: str) -> None:
         _EMAIL,
         (f"{_AUTH}devstorage.read_write", f"{_AUTH}compute"),
     )
-    [note] = notes_on(given, "p")
-    assert "must be allowed what machines do: roles/storage.objectUser" in note
+    assert notes_on(given, "p") == []
 
 
 def test_machines_can_always_leave_their_group() -> None:
     given = f"{_EMAIL},scopes=storage-full"
     scopes = parse_profile(given, "p").scopes
     assert scopes == (f"{_AUTH}devstorage.full_control", f"{_AUTH}compute")
-    _, note = notes_on(given, "p")
+    [note] = notes_on(given, "p")
     assert "Adding the scope compute-rw" in note
 
 
 def test_project_id_stands_for_the_project_as_pages_write_it() -> None:
     given = "sa-name@project_id.iam.gserviceaccount.com,scopes=storage-rw"
     assert parse_profile(given, "mine").email == "sa-name@mine.iam.gserviceaccount.com"
-    assert "Using sa-name@mine.iam.gserviceaccount.com" in notes_on(given, "mine")[1]
+    assert "Using sa-name@mine.iam.gserviceaccount.com" in notes_on(given, "mine")[0]
 
 
 @pytest.mark.parametrize("scopes", ["", ",scopes=storage-rw"])
@@ -72,3 +77,46 @@ def test_an_account_of_the_users_is_used_and_left_alone(
     sojourn.get(handle.id).delete(fetch=False)
     assert project.inventory() == before
     assert user.policy()["bindings"] == policy["bindings"]
+
+
+@pytest.fixture
+def troubleshooter(project: SimGCP, user: User) -> Iterator[str]:
+    """An account of the user's, of which Google tells what it may do."""
+    service = "projects/simulated-project/services/policytroubleshooter.googleapis.com"
+    user.call("POST", "serviceusage", f"v1/{service}:enable")
+    email = user.make_account()
+    yield email
+    user.unbind(f"serviceAccount:{email}")
+
+
+def _look(email: str) -> list[str]:
+    task = Task("#!/bin/sh\n", cloud="gcp", permission_set=email)
+    return [note for note in GoogleCloud(Account()).check(Context(), task) if email in note]
+
+
+def test_an_account_that_cannot_leave_its_group_is_refused_before_anything_is_made(
+    project: SimGCP, user: User, troubleshooter: str
+) -> None:
+    user.bind("roles/storage.admin", f"serviceAccount:{troubleshooter}")
+    task = Task("#!/bin/sh\n", cloud="gcp", permission_set=troubleshooter)
+    with pytest.raises(InvalidInput, match=r"compute\.instanceGroupManagers\.update, which"):
+        sojourn.create(task)
+    assert not any("tpi-" in line for line in project.inventory())
+
+
+def test_an_account_with_the_documented_role_is_taken(user: User, troubleshooter: str) -> None:
+    user.bind("roles/compute.instanceAdmin.v1", f"serviceAccount:{troubleshooter}")
+    assert _look(troubleshooter) == []
+
+
+def test_what_a_condition_says_is_left_to_the_machine(user: User, troubleshooter: str) -> None:
+    condition = "resource.name.startsWith('projects/simulated-project/zones/us-west1-b/')"
+    user.bind("roles/compute.instanceAdmin.v1", f"serviceAccount:{troubleshooter}", condition)
+    [note] = _look(troubleshooter)
+    assert "Google Cloud could not tell" in note
+
+
+def test_who_may_not_ask_is_told_once_and_goes_on(project: SimGCP, user: User) -> None:
+    [note] = _look(user.make_account())
+    assert "Could not check what" in note
+    assert "Run `gcloud services enable policytroubleshooter.googleapis.com`" in note

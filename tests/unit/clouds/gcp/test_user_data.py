@@ -11,6 +11,7 @@ from pathlib import Path
 from sojourn.clouds.gcp.user_data import LONGEST, startup_script
 
 _SETTINGS = {
+    "given": False,
     "id": "tpi-" + "x" * 46,
     "zone": "us-west1-b",
     "minutes": 1500,

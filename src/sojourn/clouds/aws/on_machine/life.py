@@ -37,6 +37,19 @@ class AutoScalingGroup:
             raise OSError("the metadata service returned no instance ID")
         self.machine = found
 
+    def denied(self) -> str:
+        """A heartbeat of a machine that nobody ends is an error of another kind."""
+        action = "RecordLifecycleActionHeartbeat"
+        try:
+            with urllib.request.urlopen(self._signed(_form(action, self._hook)), timeout=30):
+                return ""
+        except urllib.error.HTTPError as error:
+            said = error.read()[:500]
+            return f"autoscaling:{action}" if b"AccessDenied" in said else ""
+        except OSError as error:
+            say(f"{action} failed: {error}")
+            return ""
+
     def notice(self) -> str:
         token = metadata.token()
         if metadata.get(_SPOT, token):
@@ -75,14 +88,15 @@ class AutoScalingGroup:
             return False
 
     def _about_hook(self, action: str, tries: int = _TRIES, **form: str) -> None:
-        self._call(
-            action,
-            tries,
-            AutoScalingGroupName=self._settings["id"],
-            LifecycleHookName=self._settings["hook"],
-            InstanceId=self.machine,
-            **form,
-        )
+        self._call(action, tries, **self._hook, **form)
+
+    @property
+    def _hook(self) -> dict[str, str]:
+        return {
+            "AutoScalingGroupName": self._settings["id"],
+            "LifecycleHookName": self._settings["hook"],
+            "InstanceId": self.machine,
+        }
 
     def mark(self, reports: Sequence[Report]) -> None:
         form: dict[str, str] = {}
@@ -103,7 +117,7 @@ class AutoScalingGroup:
 
     def _call(self, action: str, tries: int = _TRIES, **form: str) -> None:
         """If it cannot be done, the machine's own timer and the group's remain."""
-        body = urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **form}).encode()
+        body = _form(action, form)
         for attempt in range(tries):
             try:
                 with urllib.request.urlopen(self._signed(body), timeout=30):
@@ -124,6 +138,10 @@ class AutoScalingGroup:
             body,
             "application/x-www-form-urlencoded; charset=utf-8",
         )
+
+
+def _form(action: str, more: dict[str, str]) -> bytes:
+    return urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **more}).encode()
 
 
 def _taken(token: str) -> bool:

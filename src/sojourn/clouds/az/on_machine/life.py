@@ -39,6 +39,18 @@ class ScaleSet:
         self._name = str(found["name"])
         self._instance = str(found["resourceId"]).rpartition("/")[2]
 
+    def denied(self) -> str:
+        """The setting is written as it is."""
+        try:
+            now = self._setting()
+            self._set(now, now.least, now.end)
+        except urllib.error.HTTPError as error:
+            denied = error.code == 403
+            return "Microsoft.Insights/autoscaleSettings/write" if denied else ""
+        except (OSError, ValueError, KeyError) as error:
+            say(f"could not ask what this machine may do: {error}")
+        return ""
+
     def notice(self) -> str:
         return next((_TAKEN[kind] for kind, _ in self._events() if kind in _TAKEN), "")
 

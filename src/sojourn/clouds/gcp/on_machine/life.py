@@ -34,6 +34,19 @@ class ManagedGroup:
         if not self.machine:
             raise OSError("the metadata server returned no instance ID")
 
+    def denied(self) -> str:
+        """A change of nothing needs the right to change the group."""
+        try:
+            given = json.dumps(groupmarks.patch_of({})).encode()
+            request = metadata.authorized("PATCH", self._settings["group"], given)
+            with urllib.request.urlopen(request, timeout=_WITHIN):
+                return ""
+        except urllib.error.HTTPError as error:
+            return "compute.instanceGroupManagers.update" if error.code == 403 else ""
+        except (OSError, ValueError) as error:
+            say(f"could not ask what this machine may do: {error}")
+            return ""
+
     def notice(self) -> str:
         return "preempted" if self._is_preempted() else ""
 

@@ -22,6 +22,10 @@ class Group(Protocol):
     def machine(self) -> str:
         """The id by which the cloud knows this machine."""
 
+    def denied(self) -> str:
+        """What it is not allowed of what it needs to leave, as the cloud names it, found by asking
+        for something that changes nothing. Empty: the cloud refused nothing."""
+
     def notice(self) -> str:
         """Why this machine is about to be taken away; empty: it is not. May raise OSError."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["live"]
 
+_RIGHTS_EVERY = 5.0  # seconds
 _NOTICE_EVERY = 2.0  # seconds; a notice comes half a minute before the end, or earlier
 _DISK = "/opt/sojourn/disk"
 _FAILURES = Path("/opt/sojourn/failures")
@@ -39,6 +40,7 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
     """
     settings: dict[str, Any] = json.loads(file.read_text())
     group = join(settings)
+    refused = _refused(settings, group)
     # Not waited for: it may take long to be allowed, and with rights of the user's may never be.
     aside("deadline", group.put_off_deadline)
     agent = subprocess.Popen(
@@ -50,7 +52,7 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
         signal.signal(number, lambda *_: agent.terminate())
     if settings["ssh_key"]:
         authorize(settings["user"], settings["ssh_key"])
-    config = _config(settings, group.machine)
+    config = _config(settings, group.machine, refused)
     _tell(agent, config)
     aside(
         "host keys",
@@ -84,7 +86,7 @@ def _end(settings: dict[str, Any], config: Config, group: Group) -> None:
     group.leave(for_good=True, last=0 < ranks <= len(ended))
 
 
-def _config(settings: dict[str, Any], machine: str) -> Config:
+def _config(settings: dict[str, Any], machine: str, refused: str) -> Config:
     """What the agent has to know."""
     return Config(
         store=settings["store"],
@@ -95,7 +97,28 @@ def _config(settings: dict[str, Any], machine: str) -> Config:
         ttl=settings["ttl"],
         grace=settings["grace"],
         notice=settings["notice"],
+        refused=refused,
     )
+
+
+def _refused(settings: dict[str, Any], group: Group) -> str:
+    """Why this machine is not to run the script: it could not end by itself, and would cost money.
+
+    Our own identities have their rights, if late; those of users may never get them.
+    """
+    if not settings["given"]:
+        return ""
+    give_up = time.monotonic() + settings["rights_within"]
+    while action := group.denied():
+        if time.monotonic() > give_up:
+            return (
+                f"permission_set is not allowed {action}, so its machines cannot end by themselves "
+                f"and cost money until the task is deleted. Run `sojourn delete {settings['id']}`, "
+                f"grant it, and create the task again; {settings['page']} has all that it needs"
+            )
+        say(f"not allowed yet, retrying: {action}")
+        time.sleep(_RIGHTS_EVERY)
+    return ""
 
 
 def _failures() -> int:
