@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -123,18 +123,18 @@ class ObstoreStore:
         self._opening = threading.Lock()
 
     def get(self, path: str, *, most: int = MOST) -> memoryview:
-        with _translated(path):
+        with self._there(path):
             found = obstore.get(self._backend, path)  # its body is still on the way
             within(path, found.meta["size"], most)
             return memoryview(found.bytes())
 
     def stream(self, path: str) -> Iterator[memoryview]:
-        with _translated(path):
+        with self._there(path):
             for piece in obstore.get(self._backend, path).stream(_STREAMED_AT_ONCE):
                 yield memoryview(piece)
 
     def get_ranges(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-        with _translated(path):
+        with self._there(path):
             parts = obstore.get_ranges(
                 self._backend,
                 path,
@@ -191,7 +191,7 @@ class ObstoreStore:
             return self._patient
 
     def copy(self, source: str, target: str) -> None:
-        with _translated(source):
+        with self._there(source):
             obstore.copy(self._backend, source, target)
 
     def list(self, prefix: str, after: str = "") -> list[ObjectInfo]:
@@ -205,25 +205,33 @@ class ObstoreStore:
 
     def head(self, path: str) -> ObjectInfo | None:
         try:
-            with _translated(path):
+            with self._there(path):
                 item = obstore.head(self._backend, path)
         except NotFound:
             return None
-        except AuthError:
-            if self._is_missing(path):
-                return None
-            raise
         return ObjectInfo(path, item["size"], item["last_modified"])
 
+    @contextmanager
+    def _there(self, path: str) -> Iterator[None]:
+        """S3 and Google Cloud deny access to what is not there, except to those who may list the
+        whole bucket: an object that is in no list of its folder is absent."""
+        try:
+            with _translated(path):
+                yield
+        except AuthError as error:
+            if self._is_missing(path):
+                raise absent(path) from error
+            raise
+
     def _is_missing(self, path: str) -> bool:
-        """Whether an object is absent that may not be asked for: S3 denies access to what is not
-        there, except to those who may list the whole bucket."""
+        """Whether its folder can be listed and has no such object."""
         folder = path.rpartition("/")[0]
         if not folder:
             return False
-        with _translated(path):
+        with suppress(SojournError), _translated(path):
             pages = obstore.list(self._backend, folder, offset=path[:-1], chunk_size=1)
             return not any(item["path"] == path for item in next(iter(pages), ()))
+        return False
 
     def delete(self, paths: Sequence[str]) -> None:
         for start in range(0, len(paths), _DELETED_AT_ONCE):

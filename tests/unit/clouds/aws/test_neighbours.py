@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from botocore.exceptions import ClientError
 
 import sojourn
 from sojourn.clouds.vm.paths import SEED
-from sojourn.core.errors import Conflict
+from sojourn.core.errors import AuthError, Conflict, NotFound
 from sojourn.core.task import Storage, Task
 from sojourn.storage import layout
-from sojourn.storage.store import StoreAddress, open_store
+from sojourn.storage.store import Store, StoreAddress, open_store
 from tests.simcloud.aws import backends, callers
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User
@@ -92,9 +94,8 @@ def test_a_machine_cannot_read_what_another_task_has_below_its_folder(
     handle.delete()
 
 
-def test_a_machine_in_a_folder_learns_that_an_object_is_absent(laptop: SimAWS, bucket: str) -> None:
-    """S3 denies access to what is absent, except to those who may list the whole bucket."""
-    handle = _created("shared/x")
+def _store(laptop: SimAWS, handle: sojourn.Handle) -> Store:
+    """What a machine of a task in `shared/x` sees."""
     keys = _keys(laptop, handle.id)
     options = {
         "endpoint": keys["AWS_ENDPOINT_URL"],
@@ -105,8 +106,13 @@ def test_a_machine_in_a_folder_learns_that_an_object_is_absent(laptop: SimAWS, b
         "secret_access_key": keys["AWS_SECRET_ACCESS_KEY"],
         "token": keys["AWS_SESSION_TOKEN"],
     }
-    store = open_store(StoreAddress("s3://shared/x", options))
-    path = layout.report_path(0, 1)
+    return open_store(StoreAddress("s3://shared/x", options))
+
+
+def test_a_machine_in_a_folder_learns_that_an_object_is_absent(laptop: SimAWS, bucket: str) -> None:
+    """S3 denies access to what is absent, except to those who may list the whole bucket."""
+    handle = _created("shared/x")
+    store, path = _store(laptop, handle), layout.report_path(0, 1)
     assert store.head(path) is None
     store.put(layout.report_path(0, 2), b"{}")
     assert store.head(path) is None
@@ -114,4 +120,30 @@ def test_a_machine_in_a_folder_learns_that_an_object_is_absent(laptop: SimAWS, b
     found = store.head(path)
     assert found
     assert found.size == 2
+    handle.delete()
+
+
+_ASKED: dict[str, Callable[[Store, str], object]] = {
+    "get": lambda store, path: store.get(path),
+    "stream": lambda store, path: list(store.stream(path)),
+    "get_ranges": lambda store, path: store.get_ranges(path, [(0, 1)]),
+    "copy": lambda store, path: store.copy(path, f"{path}-2"),
+}
+
+
+@pytest.mark.parametrize("verb", _ASKED)
+def test_every_verb_tells_a_machine_in_a_folder_what_is_absent(
+    laptop: SimAWS, bucket: str, verb: str
+) -> None:
+    handle = _created("shared/x")
+    store, path = _store(laptop, handle), layout.report_path(0, 1)
+    store.put(layout.report_path(0, 2), b"{}")
+    with pytest.raises(NotFound, match=f"^{path} not found in the store"):
+        _ASKED[verb](store, path)
+    store.delete([path])
+    backends.s3().put_object(bucket, f"x/{SEED}", b"secret")
+    with pytest.raises(AuthError):
+        _ASKED[verb](store, SEED)
+    store.put(path, b"{}")
+    _ASKED[verb](store, path)
     handle.delete()

@@ -8,9 +8,10 @@ from obstore.exceptions import BaseError, PermissionDeniedError
 
 import sojourn
 from sojourn.clouds.vm.paths import SEED
-from sojourn.core.errors import Conflict
+from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.task import Storage, Task
 from sojourn.storage import layout
+from sojourn.storage.objects import ObstoreStore
 from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.gcp_user import User, store
 
@@ -72,6 +73,8 @@ def test_a_machine_cannot_read_what_another_task_has_below_its_folder(
     assert obstore.get(machine, f"{inside}{layout.ENVIRONMENT}").bytes()
     obstore.list(machine, f"{inside}{layout.LOGS}").collect()
     obstore.put(machine, f"{inside}{layout.LOGS}/x", b"line")
+    with pytest.raises(NotFound):  # Google denies access to what is absent, too
+        ObstoreStore(machine).get(f"{inside}{layout.report_path(0, 1)}")
     obstore.delete(user.store("shared"), others)
     handle.delete()
     assert project.inventory() == ["bucket shared"]
