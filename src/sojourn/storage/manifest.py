@@ -15,6 +15,7 @@ import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, islice
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sojourn.core.errors import IntegrityError, QuotaError
@@ -30,6 +31,7 @@ __all__ = [
     "FOLDER",
     "LINK",
     "MODES",
+    "Allowance",
     "Entry",
     "Manifest",
     "Part",
@@ -48,19 +50,19 @@ _BAD_PATH = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|\0")
 _NO_NAMES = ("", ".", "..")
 _PARSED_AT_ONCE = 256  # lines; more take memory and save no more time
 _PIECE = 1 << 20
-# No honest manifest comes near these. The text of ours was up to 206 times as long as its bytes,
-# with sparse files; deflate could do 1030. Digests, of which the table and the line of a large file
-# mostly consist, do not shrink to a quarter. Holes do: the largest file of ext4 has 40 MB of them.
-_RATIO = 512
 _SHOWN = 200  # characters of what makes no sense
-_LINE, _LINE_RATIO = 40 << 20, 4
-_CROWDED = 8  # bytes of a long line, at least, for each list in it
 _MOST = 1 << 62  # more than any size or time that a file system knows
-_LARGEST = 512 << 20  # bytes of a manifest
-_LONGEST_TEXT, _LONGEST_LINE = 16 << 30, 256 << 20
-# Entries and parts together: 8 million small files take as many again. They have 200 bytes each in
-# memory, so a manifest of few bytes must not have many; honest ones took 5 bytes each, at least.
-_PARTS, _FEW_PARTS, _BYTES_A_PART = 1 << 24, 1 << 20, 4
+# What a manifest may cost whoever reads it. It is counted in memory, for its own bytes tell little
+# of that: paths shrink to a thousandth. Who writes one counts in the same way.
+_MEMORY = 1 << 30  # bytes of its entries, as `_memory_of` counts them: 1.5 million small files
+_OF_ENTRY, _OF_PART = 350, 200
+_OBJECTS = 1 << 20  # 8 TB, and not all of it need be new
+_LARGEST = 256 << 20  # bytes of the whole
+_LONGEST_LINE = 128 << 20  # of the table, or of a file of 13 TB
+# JSON writes a character as six. The text of honest ones was up to 206 times as long as their
+# bytes, with sparse files and deep folders; deflate could do 1030.
+_LONGEST_TEXT, _RATIO = 6 * _MEMORY, 512
+_LISTS, _VALUES = 1 << 21, 4  # in a line, and values of each: a sparse file can have 16 TB
 
 
 class Part(NamedTuple):
@@ -113,11 +115,30 @@ class Manifest:
         return iter(entries)
 
 
+def _memory_of(entry: Entry) -> int:
+    """The bytes of memory that an entry takes, about."""
+    return _OF_ENTRY + getsizeof(entry.path) + getsizeof(entry.target) + _OF_PART * len(entry.parts)
+
+
+class Allowance:
+    """What the entries of one snapshot may take of memory; `take` raises QuotaError beyond it."""
+
+    def __init__(self) -> None:
+        self._left = _MEMORY
+
+    def take(self, entry: Entry) -> None:
+        self._left -= _memory_of(entry)
+        if self._left < 0:
+            raise _too_large()
+
+
 def encode(manifest: Manifest) -> bytes:
     """The bytes of a manifest; one that no reader would take raises QuotaError."""
-    entries = manifest.entries.values()
-    if len(entries) + sum(len(entry.parts) for entry in entries) > _PARTS:
-        raise _too_large(len(entries))
+    allowance = Allowance()
+    for entry in manifest.entries.values():
+        allowance.take(entry)
+    if len(manifest.objects) > _OBJECTS:
+        raise _too_large()
     packer = zlib.compressobj(3)
     pieces = []
     for lines in _grouped(_lines(manifest)):
@@ -125,13 +146,15 @@ def encode(manifest: Manifest) -> bytes:
     pieces.append(packer.flush())
     data = b"".join(pieces)
     if len(data) > _LARGEST:
-        raise _too_large(len(entries))
+        raise _too_large()
     return data
 
 
-def _too_large(files: int) -> QuotaError:
+def _too_large() -> QuotaError:
+    """The error for a folder of which no snapshot can be stored."""
     return QuotaError(
-        f"Could not store a snapshot of {files:,} files: a snapshot can have 8 million",
+        "Could not store a snapshot: the folder has too many files, or too long paths "
+        "(about 1.5 million files fit)",
         hint="Pack them into archives, or exclude some with storage.exclude.",
     )
 
@@ -145,7 +168,10 @@ def _lines(manifest: Manifest) -> Iterator[str]:
             [numbers[p.object] if p.object else -1, p.offset, p.length, p.digest]
             for p in entry.parts
         ]
-        yield dump([*entry[:5], parts, *entry[6:]])
+        line = dump([*entry[:5], parts, *entry[6:]])
+        if len(line) > _LONGEST_LINE or len(parts) > _LISTS:
+            raise _too_large()
+        yield line
     yield dump({"entries": len(manifest.entries), "objects": list(manifest.objects.items())})
 
 
@@ -176,32 +202,23 @@ def decode(data: bytes | memoryview) -> Manifest:
 
 
 def _decode(data: bytes | memoryview) -> Manifest:
-    tail = _tail(data)
-    table = [(_text(path), _whole(size)) for path, size in tail["objects"]]
-    for path, _ in table:
-        if not _OBJECT.fullmatch(path):
-            raise _refused(f"it refers to an object outside the task: {path[:_SHOWN]!r}")
-    left = _parts_of(len(data)) - tail["entries"]
+    count, table = _tail(data)
+    left = _MEMORY
     entries: dict[str, Entry] = {}
     # Decompressed once more, for that is quick: to keep all lines until the table comes would
     # take memory, and of a manifest that means harm any amount of it.
     folder = ""  # that the entry before is in: the next one is mostly in the same
-    for row in islice(_rows(data), tail["entries"]):
+    for row in islice(_rows(data), count):
         entry = _plain_file(row, table, folder)
         if entry is None or entry.path in entries:
             entry = _entry(row, table)
             _check(entry, entries)
             folder = posixpath.dirname(entry.path)
-        left -= len(entry.parts)
+        left -= _memory_of(entry)
         if left < 0:
             raise _refused("it has too many entries")
         entries[entry.path] = entry
     return Manifest(entries, dict(table))
-
-
-def _parts_of(size: int) -> int:
-    """How many entries and parts a manifest of so many bytes can have."""
-    return min(_PARTS, _FEW_PARTS + size // _BYTES_A_PART)
 
 
 def _rows(data: bytes | memoryview) -> Iterator[Any]:
@@ -247,8 +264,11 @@ def _plain_file(row: list[Any], table: list[tuple[str, int]], folder: str) -> En
     return Entry(path, FILE, MODES[mode & 0o777], mtime, size, (part,), "", ctime, inode)
 
 
-def _tail(data: bytes | memoryview) -> dict[str, Any]:
-    """The last line. That all is there is known then, but not what is in the rows."""
+def _tail(data: bytes | memoryview) -> tuple[int, list[tuple[str, int]]]:
+    """What the last line says: how many entries there are, and the table of objects.
+
+    That all is there is known then, but not what is in the rows.
+    """
     lines = _lines_of(data)
     head = json.loads(next(lines, "null"))
     written = _whole(head["format"])
@@ -257,7 +277,7 @@ def _tail(data: bytes | memoryview) -> dict[str, Any]:
             f"Unsupported snapshot format {written}: this version of sojourn supports {_FORMAT}",
             hint="Use the version of sojourn that wrote it, or a newer one.",
         )
-    rows, most = 0, _parts_of(len(data))
+    rows, most = 0, _MEMORY // _OF_ENTRY
     tail: dict[str, Any] | None = None
     for line in lines:
         if line.startswith(b"{"):
@@ -271,7 +291,13 @@ def _tail(data: bytes | memoryview) -> dict[str, Any]:
     # What follows the tail is looked at as well: the checksum is at the very end.
     if tail is None or tail["entries"] != rows or next(lines, None) is not None:
         raise _refused("it is truncated")
-    return tail
+    return rows, [_object(path, size) for path, size in tail["objects"]]
+
+
+def _object(path: Any, size: Any) -> tuple[str, int]:
+    if not _OBJECT.fullmatch(_text(path)):
+        raise _refused(f"it refers to an object outside the task: {path[:_SHOWN]!r}")
+    return path, _whole(size)
 
 
 def _lines_of(data: bytes | memoryview) -> Iterator[bytes]:
@@ -280,7 +306,6 @@ def _lines_of(data: bytes | memoryview) -> Iterator[bytes]:
 
 def _groups_of(data: bytes | memoryview) -> Iterator[list[bytes]]:
     """Its lines, as many together as end in one piece of its text."""
-    longest = min(_LONGEST_LINE, _LINE + _LINE_RATIO * len(data))
     rest = bytearray()
     for text in _decompressed(data):
         rest += text
@@ -289,7 +314,7 @@ def _groups_of(data: bytes | memoryview) -> Iterator[list[bytes]]:
             _refuse_crowded(lines[0])  # no other can be longer than a piece
             yield lines
             rest = bytearray(last)
-        if len(rest) > longest:
+        if len(rest) > _LONGEST_LINE:
             raise _refused("it has an overlong line")
     if rest:
         raise _refused("it is truncated")
@@ -312,9 +337,12 @@ def _decompressed(data: bytes | memoryview) -> Iterator[bytes]:
 
 
 def _refuse_crowded(line: bytes) -> None:
-    """A long line of nothing but empty lists would take thirty times its size in memory."""
-    if len(line) > _PIECE and (line.count(b"[") + line.count(b"{")) * _CROWDED > len(line):
-        raise _refused("it has a line with too many empty values")
+    """A long line of nothing but empty values would take thirty times its size in memory."""
+    if len(line) <= _PIECE:
+        return
+    lists, values = line.count(b"[") + line.count(b"{"), line.count(b",")
+    if lists > _LISTS or values > _VALUES * (lists + _VALUES):
+        raise _refused("it has a line with too many values")
 
 
 def _entry(row: list[Any], table: list[tuple[str, int]]) -> Entry:

@@ -7,7 +7,7 @@ import stat
 from typing import TYPE_CHECKING, Protocol
 
 from sojourn.storage.beneath import Beneath, is_elsewhere
-from sojourn.storage.manifest import FILE, FOLDER, LINK, MODES, Entry, safe_target
+from sojourn.storage.manifest import FILE, FOLDER, LINK, MODES, Allowance, Entry, safe_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,15 +40,19 @@ def scan(
     """All that is below a folder, by path, folders before what is in them, in a stable order.
 
     Absent: nothing, and `skipped` is told that `.` is lost. `stripped` is told of files with a
-    setuid, setgid or sticky bit, which entries do not have. `strict`: see `Beneath`.
+    setuid, setgid or sticky bit, which entries do not have. `strict`: see `Beneath`. More than a
+    snapshot can hold raises QuotaError.
     """
     entries: dict[str, Entry] = {}
+    allowance = Allowance()  # what no manifest can hold need not fill the memory before
     folders = [""]
     with Beneath(root, strict=strict) as there:
         while folders:
             folder = folders.pop()
             found = _scan_folder(root, there, folder, filters, ignore, skipped, stripped)
-            entries.update((entry.path, entry) for entry in found)
+            for entry in found:
+                allowance.take(entry)
+                entries[entry.path] = entry
             folders.extend(entry.path for entry in reversed(found) if entry.kind == FOLDER)
     return entries
 

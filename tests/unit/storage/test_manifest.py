@@ -297,21 +297,37 @@ MIB = 1 << 20
 HEAD = b'{"format":1}\n'
 
 
+def _folders(count: int, name: str) -> list[bytes]:
+    return [json.dumps(folder_row(f"{name}{number}")).encode() + b"\n" for number in range(count)]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         HEAD + b"\n" * 32 * MIB,
+        HEAD + b"".join(_folders(2000, "d" * 10_000)) + b'{"entries":2000,"objects":[]}\n',
+        HEAD + b'{"entries":0,"objects":[' + b'["ab",1]' + b',"cd"' * 2 * MIB + b"]}\n",
         HEAD + b"[" + b"a" * 32 * MIB,
         b"a" * 32 * MIB,
         HEAD + (b"[" + b"a" * 1000 + b"]\n") * 32_000,
         HEAD + b'{"entries":0,"objects":[[]' + b",[]" * 2 * MIB + b"]}\n",
     ],
-    ids=["empty lines", "an endless line", "an endless head", "no entries", "empty lists"],
+    ids=[
+        "empty lines",
+        "long paths",
+        "strings",
+        "an endless line",
+        "an endless head",
+        "no entries",
+        "empty lists",
+    ],
 )
 def test_a_manifest_that_would_fill_the_memory_is_refused_at_once(
     text: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LINE", 8 * MIB)
+    monkeypatch.setattr(module, "_LONGEST_LINE", 8 * MIB)
+    monkeypatch.setattr(module, "_MEMORY", 8 * MIB)
+    monkeypatch.setattr(module, "_LISTS", MIB)
     data = zlib.compress(text, 9)
     assert len(data) < 70_000
     tracemalloc.start()
@@ -420,10 +436,10 @@ def test_same_content_is_about_what_a_reader_sees() -> None:
     assert not one.same_content(one._replace(kind="l"))
 
 
-def test_more_entries_than_its_bytes_can_honestly_have_are_refused(
+def test_more_entries_than_an_honest_one_can_have_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_FEW_PARTS", 1000)
+    monkeypatch.setattr(module, "_MEMORY", 1000 * 400)
     rows = b"".join(json.dumps(folder_row(f"{n:06}")).encode() + b"\n" for n in range(5000))
     tail = json.dumps({"entries": 5000, "objects": []}).encode() + b"\n"
     assert _decoded(zlib.compress(HEAD + rows + tail, 9)) is None
@@ -434,12 +450,26 @@ def test_more_entries_than_its_bytes_can_honestly_have_are_refused(
 
 
 def test_what_no_reader_would_take_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = Entry("a", FOLDER, 0o755, 1)
-    for name in ("_PARTS", "_LARGEST"):
+    large = Entry("a", FILE, 0o644, 1, 1, (Part(GOOD_OBJECT, 0, 1, DIGEST),))
+    for name in ("_MEMORY", "_OBJECTS", "_LARGEST", "_LONGEST_LINE"):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, 0)
-            with pytest.raises(QuotaError, match="Could not store a snapshot of 1 files"):
-                encode(Manifest({"a": entry}))
+            with pytest.raises(QuotaError, match="million files fit"):
+                encode(Manifest({"a": large}, {GOOD_OBJECT: 1}))
+
+
+def test_a_writer_and_a_reader_allow_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {f"{n:06}": Entry(f"{n:06}", FOLDER, 0o755, 1) for n in range(1000)}
+    data = encode(Manifest(entries))
+    for memory in range(400_000, 420_000, 1000):
+        monkeypatch.setattr(module, "_MEMORY", memory)
+        taken = _decoded(data) is not None
+        try:
+            encode(Manifest(entries))
+        except QuotaError:
+            assert not taken
+        else:
+            assert taken
 
 
 @pytest.mark.parametrize("target", ["[" * 900 + "]" * 900, "{}", "null", "1"])

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sojourn.core.errors import QuotaError
 from sojourn.core.filters import Filters
+from sojourn.storage import manifest
 from sojourn.storage.manifest import FILE, FOLDER, LINK
 from sojourn.storage.scan import entry_of, scan
 from tests.support.snapshots import NO_FILTERS, refuse
@@ -134,3 +136,16 @@ def test_a_folder_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
 
 def test_devices_are_no_entries() -> None:
     assert entry_of("null", os.stat("/dev/null")) is None
+
+
+def test_more_than_a_snapshot_can_hold_ends_the_scan_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}/f").touch()
+    monkeypatch.setattr(manifest, "_MEMORY", 12_000)
+    with pytest.raises(QuotaError, match=r"too many files") as caught:
+        scan(tmp_path, NO_FILTERS, None, refuse)
+    assert "storage.exclude" in str(caught.value.hint)
+    assert scan(tmp_path, Filters(["/1*"]), None, refuse)
