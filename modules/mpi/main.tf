@@ -40,6 +40,10 @@ resource "iterative_task" "mpi" {
   timeout     = var.timeout
   script      = "#!/bin/sh\n${var.runscript}\n"
 
+  # Apply ends with the program, and has written what it printed.
+  wait     = true
+  log_file = "results/${var.container_name}.txt"
+
   lifecycle {
     precondition {
       condition     = local.asked == local.processes

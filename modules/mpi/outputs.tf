@@ -14,6 +14,6 @@ output "state" {
 }
 
 output "results" {
-  description = "What the program printed so far, as of the last refresh."
+  description = "What the program printed; also in results/NAME.txt."
   value       = try(replace(iterative_task.mpi.logs[0], "/(?m)^\\S+ ?/", ""), "")
 }

@@ -16,7 +16,7 @@ variable "image_id" {
 }
 
 variable "container_name" {
-  description = "Name of the task: the same name is always the same task."
+  description = "Name of the task, and of results/NAME.txt: the same name is always the same task."
   type        = string
   default     = "hpl-benchmarks"
 }

@@ -86,7 +86,10 @@ def test_a_whole_life(project: Project) -> None:
         runscript=script,
     )
     project.apply()
-    project.until_output("state", "succeeded")
-    assert project.output("results") == "HPLinpack benchmark input file\nrank 0 of 2"
+    printed = "HPLinpack benchmark input file\nrank 0 of 2"
+    assert project.output("results") == printed
+    assert project.output("state") == "succeeded"
+    written = project.folder / "results/hpl-benchmarks.txt"
+    assert written.read_text() == f"{printed}\n"
     project.plan()
     project.destroy()

@@ -50,6 +50,28 @@ def test_an_apply_fails_with_a_script_that_does_and_the_next_one_runs_it_again(
     project.destroy()
 
 
+def test_the_log_is_a_file_whatever_became_of_the_script(project: Project) -> None:
+    wait = ("wait = true", 'log_file = "results/run.txt"')
+    results = project.folder / "results"
+    project.write(task("#!/bin/sh\necho first; exit 3\n", wait[1]))
+    project.init()
+    assert "log_file: needs wait = true" in project.validate(code=1).said
+    project.write(task("#!/bin/sh\necho first; exit 3\n", *wait))
+    project.apply(code=1)
+    assert (results / "run.txt").read_text() == "first\n"
+    project.write(task("#!/bin/sh\necho second\n", *wait))
+    project.apply()
+    assert (results / "run.txt").read_text() == "second\n"
+    assert (results / "run.1.txt").read_text() == "first\n"
+    project.plan()
+    (project.folder / "file").touch()
+    project.write(task("#!/bin/sh\necho third\n", "wait = true", 'log_file = "file/run.txt"'))
+    warned = project.apply().said
+    assert "log_file: Could not write file/run.txt" in warned
+    assert f"sojourn logs {project.tasks()[0]} --rank 0" in warned
+    project.destroy()
+
+
 def test_ctrl_c_ends_the_wait_and_not_the_task(project: Project) -> None:
     project.write(task("#!/bin/sh\necho up; sleep 600\n", "wait = true"))
     project.init()

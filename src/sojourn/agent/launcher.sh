@@ -6,6 +6,7 @@
 #   status    ready UID GID, started, cannot CODE, ended CODE KILLS,          to the agent
 #             alive PROCESSES MICROSECONDS
 #   output    what the script prints                                          to the agent
+#   printed   the same, for the log of this container                         from the agent
 #
 # Names begin with sojourn_: a variable of the image must reach the script as it is.
 
@@ -26,6 +27,7 @@ done
 exec 6<>"$sojourn_run/status" 3>"$sojourn_run/status" 6>&-
 exec 6<>"$sojourn_run/control" 4<"$sojourn_run/control" 6>&-
 exec 6<>"$sojourn_run/output" 5>"$sojourn_run/output" 6>&-
+exec 6<>"$sojourn_run/printed" 7<"$sojourn_run/printed" 6>&-
 trap '' TERM INT HUP # the agent decides when the script has to go
 
 sojourn_uid=0 sojourn_gid=0
@@ -82,15 +84,48 @@ sojourn_look() {
     echo "ended $code $kills" >&3
 }
 
+# Prints what the script printed, which went to the agent first; without a cat, nobody does.
+sojourn_print() {
+    sojourn_printer=
+    command -v cat >/dev/null 2>&1 || return 0
+    cat <&7 3>&- 4<&- 5>&- 7<&- &
+    sojourn_printer=$!
+}
+
+# How many processes there are, the one that prints aside.
+sojourn_count() {
+    set -- /proc/[0-9]*
+    count=$#
+    [ -z "$sojourn_printer" ] || [ ! -d "/proc/$sojourn_printer" ] || count=$((count - 1))
+}
+
+# Everything in this container but this, and but the one that prints if it is all that is left.
+sojourn_signal() {
+    sojourn_count
+    [ "$count" -gt 1 ] || return 0
+    kill -s "$1" -- -1 2>/dev/null
+    [ "$1" = KILL ] && sojourn_print # what comes now is printed as well
+}
+
+# The agent has closed its end, so that all of it is printed in a moment.
+sojourn_finish() {
+    sojourn_waited=0
+    while [ -n "$sojourn_printer" ] && sojourn_alive "$sojourn_printer"; do
+        [ "$sojourn_waited" -lt 50 ] && sleep 0.1 2>/dev/null || return 0
+        sojourn_waited=$((sojourn_waited + 1))
+    done
+}
+
 read -r sojourn_word sojourn_interpreter <&4 || exit 0
 [ "$sojourn_word" = start ] || exit 0
 sojourn_script=
+sojourn_print
 if [ -n "$sojourn_interpreter" ] && [ ! -x "$sojourn_interpreter" ]; then
     echo "cannot 127" >&3
 else
     (
         trap - TERM INT HUP
-        exec 3>&- 4<&- </dev/null >&5 2>&1 5>&-
+        exec 3>&- 4<&- 7<&- </dev/null >&5 2>&1 5>&-
         . "$sojourn_run/begin"
     ) &
     sojourn_script=$!
@@ -100,15 +135,17 @@ exec 5>&-
 
 while read -r word <&4; do
     case $word in
-    TERM | KILL) kill -s "$word" -- -1 2>/dev/null ;; # everything in this container but this
+    TERM | KILL) sojourn_signal "$word" ;;
     end) break ;;
     esac
     sojourn_look
     if [ "$word" = count ]; then
-        set -- /proc/[0-9]*
+        sojourn_count
+        sojourn_alive_now=$count
         sojourn_used
-        echo "alive $# $used" >&3
+        echo "alive $sojourn_alive_now $used" >&3
     fi
 done
+sojourn_finish
 kill -s KILL -- -1 2>/dev/null
 exit 0

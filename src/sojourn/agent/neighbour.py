@@ -7,6 +7,7 @@ comes through them was written by the script's side, so only a few known words c
 from __future__ import annotations
 
 import errno
+import io
 import os
 import queue
 import shlex
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Neighbour", "NeighbourScript", "launcher"]
 
 _RUN = "/sojourn/run"  # where the launcher expects it
-_PIPES = ("control", "status", "output")
+_PIPES = ("control", "status", "output", "printed")
 _READY = "ready"  # a pipe, too: it is there when all others are
 _WORDS = ("started", "cannot", "alive", "ended")
 _OURS = 1  # process there that is not the script's
@@ -42,6 +43,7 @@ _LOOK_EVERY = 0.05
 _LONGEST_LINE = 200
 _UNHEARD = 1000  # words; a script that floods the pipe has to wait
 _LONGEST_INTERPRETER = 255  # bytes of a first line that Linux looks at
+_PRINTED_WITHIN = 5.0  # seconds for its log to take what a full pipe has no room for
 # A container that is gone without a word was killed: for lack of memory, if not with all the pod.
 _PRESUMED_DEAD = 3.0
 _KILLED = 137
@@ -64,6 +66,7 @@ class Neighbour:
         self._owner = (os.geteuid(), os.getegid())
         self._control = -1
         self._output = -1
+        self._printed: _Printed | None = None
         self.used = False  # it runs one script and no other
 
     def prepare(self) -> None:
@@ -72,6 +75,7 @@ class Neighbour:
         for name in _PIPES:
             _make_pipe(self._run / name)
         self._control = os.open(self._run / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._printed = _Printed(self._run / "printed")
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         self._output = os.open(self._run / "output", flags)
         status = os.open(self._run / "status", flags)
@@ -83,7 +87,9 @@ class Neighbour:
         return self._here.wait(seconds)
 
     def end(self) -> None:
-        """Let the other container go."""
+        """Let the other container go, once its log has all that was printed."""
+        if self._printed is not None:
+            self._printed.close()
         self.say("end")
 
     def say(self, word: str) -> None:
@@ -110,7 +116,9 @@ class Neighbour:
         command = shlex.join([str(file), *arguments])
         self._write("begin", f"set -- {command}\n. {shlex.quote(str(self._run / INSIDE))}\n")
         os.set_blocking(self._output, True)
-        script = NeighbourScript(self, self._output, self._messages, wake)
+        assert self._printed is not None  # noqa: S101 -- prepared before
+        output = _Output(self._output, self._printed)
+        script = NeighbourScript(self, output, self._messages, wake)
         interpreter = _interpreter(file)
         self.say(f"start {interpreter}" if interpreter else "start")
         try:
@@ -172,7 +180,7 @@ class NeighbourScript:
     def __init__(
         self,
         neighbour: Neighbour,
-        output: int,
+        output: IO[bytes],
         messages: queue.Queue[list[str]],
         wake: Callable[[], None],
     ) -> None:
@@ -183,7 +191,7 @@ class NeighbourScript:
         self._alive = 0
         self._used = 0.0
         self._counted = threading.Event()
-        self.output: IO[bytes] = os.fdopen(output, "rb", buffering=0)
+        self.output = output
         self.out_of_memory = False
         self._started = threading.Event()
         self._began = False
@@ -282,6 +290,52 @@ class NeighbourScript:
             time.sleep(_PRESUMED_DEAD)  # the whole pod may be on its way out
             self.out_of_memory = True
             self._ended(_KILLED)
+
+
+class _Printed:
+    """The pipe back to the script's container, whose own log has what the script prints, too.
+
+    That log is a copy for people who look at the container. One that takes nothing is given up.
+    """
+
+    def __init__(self, pipe: Path) -> None:
+        self._lock = threading.Lock()
+        self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def write(self, data: bytes) -> None:
+        with self._lock:
+            left, give_up = memoryview(data), time.monotonic() + _PRINTED_WITHIN
+            while left and self._pipe >= 0:
+                try:
+                    left = left[os.write(self._pipe, left) :]
+                except BlockingIOError:
+                    if time.monotonic() > give_up:
+                        say("the log of the script's container takes no more output")
+                        self._close()
+                    time.sleep(_LOOK_EVERY)
+
+    def close(self) -> None:
+        """From now on, nothing is printed."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._pipe >= 0:
+            os.close(self._pipe)
+        self._pipe = -1
+
+
+class _Output(io.FileIO):
+    """What the script prints; whatever is read goes to the log of its container as well."""
+
+    def __init__(self, pipe: int, printed: _Printed) -> None:
+        super().__init__(pipe, "rb")
+        self._printed = printed
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self._printed.write(data)
+        return data
 
 
 def _interpreter(file: Path) -> str:

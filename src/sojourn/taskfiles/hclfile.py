@@ -38,8 +38,8 @@ _ONLY_TERRAFORM = frozenset(
 )
 
 
-_OF_TERRAFORM = (("block", "timeouts"), ("attribute", "wait"))
-"""What only says how long Terraform waits."""
+_OF_TERRAFORM = (("block", "timeouts"), ("attribute", "wait"), ("attribute", "log_file"))
+"""What only says how long Terraform waits, and where it writes what it waited for."""
 
 
 def read_hcl(path: Path) -> dict[str, Task]:

@@ -262,6 +262,14 @@ TASK = Schema(
                 "`timeouts.create`, if set, limits the wait as well (default: `false`).",
                 optional=True,
             ),
+            Attribute(
+                "log_file",
+                STRING,
+                "With `wait`, local file to write the output of the script to when it has ended, "
+                "also if it failed; of several machines, that of the first. A former file is kept "
+                "as `NAME.1.txt` and so on.",
+                optional=True,
+            ),
             *OBSERVED,
         ),
         (Nested("storage", _STORAGE, at_most=1),),
@@ -286,6 +294,8 @@ def task_of(values: Object) -> Task:
     given["mpi"] = _mpi(given["mpi"])
     problems: list[Problem] = []
     storage, task = Storage(), _PLAIN
+    if values.get("log_file") and values.get("wait") in (None, False):
+        problems.append(Problem("log_file", "needs wait = true"))
     if values["gang"] is False and values["mpi"] is not None:
         problems.append(Problem("gang", "must not be false with mpi"))
     try:

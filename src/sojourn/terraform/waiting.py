@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sojourn.api.resultfile import write_result
 from sojourn.core.context import Context
 from sojourn.core.errors import Cancelled, NotFound, SojournError
 from sojourn.core.status import State
@@ -13,7 +15,7 @@ from sojourn.terraform.taskstate import observed
 from sojourn.terraform.translate import diagnostics
 
 if TYPE_CHECKING:
-    from sojourn.api import Result
+    from sojourn.api import Handle, Result
     from sojourn.terraform.plugin.resource import Call
     from sojourn.terraform.plugin.values import Object
 
@@ -41,7 +43,10 @@ def waited(call: Call, ctx: Context, verb: Literal["create", "update"], state: O
         raise Failure(diagnostics(error)) from error
     except (SojournError, OSError) as error:
         raise Failure([_not_seen(own, error, verb if limited else "")], state) from error
-    state = looked_at(call, handle_of(state, ctx.shielded().within(call.seconds)), state, observed)
+    handle = handle_of(state, ctx.shielded().within(call.seconds))
+    state = looked_at(call, handle, state, observed)
+    if state["log_file"] and result.status is not State.STOPPED:
+        _write_log(call, handle, Path(state["log_file"]))
     if result.status is State.SUCCEEDED:
         return state
     if result.status is State.STOPPED:
@@ -49,6 +54,15 @@ def waited(call: Call, ctx: Context, verb: Literal["create", "update"], state: O
         call.warn(Diagnostic(f"{own} was stopped before its end", hint, warning=True))
         return state
     raise Failure([_failed(result, verb)], state)
+
+
+def _write_log(call: Call, handle: Handle, path: Path) -> None:
+    """Only warns if that fails: the task has ended, and must not run again for a file."""
+    try:
+        write_result(handle, path)
+    except (SojournError, OSError) as error:
+        hint = f"Run `sojourn logs {handle.id} --rank 0` to see the log."
+        call.warn(Diagnostic(f"log_file: {error}", hint, ("log_file",), warning=True))
 
 
 def _failed(result: Result, verb: str) -> Diagnostic:

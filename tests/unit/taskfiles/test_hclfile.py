@@ -183,6 +183,7 @@ resource "iterative_task" "first" {
   script = "#!/bin/one"
   timeouts { create = "20m" }
   wait = true
+  log_file = "results/${each.key}.txt"
 }
 resource "aws_instance" "other" {
   ami = data.aws_ami.x.id

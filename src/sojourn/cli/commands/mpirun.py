@@ -12,7 +12,6 @@ import click
 from sojourn.cli.attached import see_through
 from sojourn.cli.commandline import WORDS, Typed, WithCommand
 from sojourn.cli.commands.run import show_plan
-from sojourn.cli.resultfile import check_name, write_result
 from sojourn.cli.session import Session, json_option, opened
 from sojourn.cli.target import is_command, read_target, stranded
 from sojourn.cli.taskoptions import PATH, fields_from, mpi_options
@@ -91,11 +90,17 @@ def run(
     if not name:
         ctx.fail("missing NAME: `sojourn mpi run NAME [OPTIONS] -- COMMAND`")
     with opened(as_json=as_json, timestamps=timestamps) as session:
-        check_name(name)
+        _check_name(name)
         task = _task(ctx, session, {**fields_from(options), "name": name})
         if dry_run:
             ctx.exit(show_plan(session, [task], gitignore))
         ctx.exit(_run(session, task, gitignore, keep, keep_failed))
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name that no file can have."""
+    if name.startswith(".") or "/" in name or not name.isprintable():
+        raise InvalidInput("name", f"must be usable as a file name, results/NAME.txt, got {name!r}")
 
 
 def _task(ctx: click.Context, session: Session, given: dict[str, Any]) -> Task:
@@ -131,15 +136,16 @@ def _inputs(task: Task) -> list[tuple[str, str]]:
 
 def _run(session: Session, task: Task, gitignore: bool, keep: bool, keep_failed: bool) -> int:
     from sojourn import api
+    from sojourn.api.resultfile import write_result
 
     handle = api.create(task, gitignore=gitignore, ctx=session.ctx)
     session.renderer.result({"type": "created", "id": handle.id}, "")
-    home = Path(task.storage.workdir or ".")
+    path = Path(task.storage.workdir or ".") / "results" / f"{task.name}.txt"
 
     def save(handle: Handle, now: Status) -> None:
         if now.state is State.STOPPED:
             return  # it is kept, and goes on
-        path = write_result(handle, home, task.name)
+        write_result(handle, path)
         session.ctx.note(f"Wrote the log of rank 0 to {path}")
 
     return see_through(session, handle, keep=keep, keep_failed=keep_failed, ended=save)

@@ -53,16 +53,19 @@ class Box:
         self.neighbour = Neighbour(folder)
         self.woken = threading.Event()
         self.printed = b""
+        self.log = folder / "log"  # of the container
         self._reader: threading.Thread | None = None
         if not early:
             self.neighbour.prepare()
         inner = [*SHELLS[shell], "-c", launcher(folder)]
-        self.process = subprocess.Popen(
-            [*_PRIVATE, *before, *inner],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **(variables or {})},
-            start_new_session=True,  # a group of processes is not kept in by a namespace
-        )
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*_PRIVATE, *before, *inner],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                env={**os.environ, **(variables or {})},
+                start_new_session=True,  # a group of processes is not kept in by a namespace
+            )
 
     def ready(self) -> Box:
         assert self.neighbour.wait(patience(10))

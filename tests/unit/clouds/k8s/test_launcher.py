@@ -76,6 +76,51 @@ def test_a_script_prints_and_ends(box: Box) -> None:
     assert box.ended() == 0
 
 
+def test_the_log_of_the_container_has_all_that_the_script_prints(box: Box) -> None:
+    """Binary, long, and to the last byte."""
+    script = box.start("printf '\\000\\377'; seq 200000; echo to stderr >&2; printf end")
+    assert _code(script) == 0
+    script.kill()
+    box.prints(b"end")
+    box.neighbour.end()
+    assert box.ended() == 0
+    assert len(box.printed) > 1_000_000
+    assert box.log.read_bytes() == box.printed
+
+
+def test_the_log_of_the_container_goes_on_after_what_stayed_behind_is_killed(box: Box) -> None:
+    script = box.start("sleep 1000 & echo first")
+    assert _code(script) == 0
+    box.prints(b"first")
+    script.kill()
+    box.neighbour._printed.write(b"last\n")  # type: ignore[union-attr]
+    box.neighbour.end()
+    assert box.ended() == 0
+    assert box.log.read_bytes().endswith(b"last\n")
+
+
+_KILLS_THE_PRINTER = """
+for process in /proc/[0-9]*; do
+    [ "$(cat $process/comm)" != cat ] || [ $process = /proc/$$ ] || kill -KILL ${process#/proc/}
+done 2>/dev/null
+seq 200000
+"""
+
+
+def test_a_log_that_takes_nothing_holds_nothing_up(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an image without a cat, or if the script kills the one that prints."""
+    monkeypatch.setattr(neighbour, "_PRINTED_WITHIN", 0.0)
+    script = box.start(_KILLS_THE_PRINTER)
+    assert _code(script) == 0
+    box.prints(b"\n200000\n")
+    script.kill()
+    box.neighbour.end()
+    assert box.ended() == 0
+    assert len(box.log.read_bytes()) < len(box.printed)
+
+
 def test_the_environment_arrives_as_it_is(box: Box) -> None:
     """With names that the launcher or its shell has for itself, too."""
     given = {
@@ -206,10 +251,13 @@ def test_a_script_that_kills_all_it_can_is_still_in_reach(box: Box) -> None:
 
 
 def test_what_others_left_behind_is_forgotten(box: Box) -> None:
-    """A long task may leave behind more processes than a pod may have."""
+    """A long task may leave behind more processes than a pod may have.
+
+    In the end there are process 1, the one that prints, and the script itself.
+    """
     script = box.start(
         "for i in 1 2 3 4 5 6 7 8; do (sleep 0.2 & ); done; sleep 0.1\n"
-        "left() { set -- /proc/[0-9]*; [ $# -gt 2 ]; }; while left; do sleep 0.05; done; exit 3"
+        "left() { set -- /proc/[0-9]*; [ $# -gt 3 ]; }; while left; do sleep 0.05; done; exit 3"
     )
     assert _code(script) == 3
 

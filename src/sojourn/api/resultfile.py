@@ -1,4 +1,4 @@
-"""What rank 0 printed, as a file beside the results: whole, or not there at all."""
+"""A file with the output of rank 0: whole, or not there at all."""
 
 from __future__ import annotations
 
@@ -6,34 +6,24 @@ import os
 from itertools import count
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import InvalidInput, SojournError
+from sojourn.core.errors import SojournError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sojourn.api import Handle
 
-__all__ = ["RESULTS", "check_name", "write_result"]
-
-RESULTS = "results"
+__all__ = ["write_result"]
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that no file can have."""
-    if not name or name.startswith(".") or "/" in name or not name.isprintable():
-        raise InvalidInput("name", f"must be usable as a file name, results/NAME.txt, got {name!r}")
+def write_result(handle: Handle, path: Path) -> None:
+    """Write what the last attempt of rank 0 printed.
 
-
-def write_result(handle: Handle, folder: Path, name: str) -> Path:
-    """Write what the last attempt of rank 0 printed to `folder`/results/`name`.txt.
-
-    The file of a former run stays, as `name`.1.txt and so on.
+    The file of a former run stays, with a number: NAME.1.txt beside NAME.txt, and so on.
     """
-    results = folder / RESULTS
-    path = results / f"{name}.txt"
-    temporary = results / f".{name}.{os.urandom(4).hex()}.part"
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
-        results.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             _write(handle, temporary)
             _keep_former(path)
@@ -46,7 +36,6 @@ def write_result(handle: Handle, folder: Path, name: str) -> Path:
             hint=f"The task was kept. Run `sojourn logs {handle.id} --rank 0` to see its log, and "
             f"`sojourn delete {handle.id}` to download its results and delete it.",
         ) from error
-    return path
 
 
 def _write(handle: Handle, file: Path) -> None:
@@ -66,7 +55,9 @@ def _keep_former(path: Path) -> None:
     """Give it another name, which must be free; it has both until the new file takes its place."""
     for number in count(1) if os.path.lexists(path) else ():
         try:
-            os.link(path, path.with_name(f"{path.stem}.{number}.txt"), follow_symlinks=False)
+            os.link(
+                path, path.with_name(f"{path.stem}.{number}{path.suffix}"), follow_symlinks=False
+            )
         except FileExistsError:
             continue
         return
