@@ -141,6 +141,47 @@ def test_the_pages_on_tasks_plan_on_google_cloud(project: Project) -> None:
         _planned(project, 2, 0)
 
 
+_RETIRED = """
+resource "iterative_machine" "machine" {{
+  cloud         = "{cloud}"
+  instance_type = "{kind}"
+  instance_gpu  = "{gpu}"
+}}
+"""
+_RETIRED_TASK = """
+resource "iterative_task" "task" {{
+  cloud   = "{cloud}"
+  machine = "{kind}+{gpu}"
+  image   = "nvidia"
+  script  = "#!/bin/sh"
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["m", "l", "xl"])
+@pytest.mark.parametrize(
+    ("cloud", "account"), [("aws", SimAWS), ("az", SimAzure), ("gcp", SimGCP)], ids=str
+)
+def test_what_is_named_instead_of_a_k80_is_in_the_form_of_the_resource_and_plans(
+    project: Project, cloud: str, account: type[SimAWS] | type[SimAzure] | type[SimGCP], kind: str
+) -> None:
+    """And T4s are what both forms mean."""
+    with account() as made:
+        project.environment |= made.environment()
+        for hcl, form in (
+            (_RETIRED, r'instance_type = "(\w+)" with instance_gpu = "(\w+)"'),
+            (_RETIRED_TASK, r"(?:use|such as) (\w+)\+(\w+)"),
+        ):
+            project.write(hcl.format(cloud=cloud, kind=kind, gpu="k80"))
+            project.init()
+            refused = project.plan(code=1).said
+            assert "K80s" in refused
+            named = re.search(form, refused)
+            assert named, refused
+            project.write(hcl.format(cloud=cloud, kind=named[1], gpu=named[2]))
+            assert "1 to add" in project.plan(code=2).said
+
+
 def test_an_argument_with_a_hyphen_is_refused_with_the_name_to_write(project: Project) -> None:
     text = pages.page("runner_aws").replace("labels ", "idle-timeout = 300\n    labels ")
     (project.folder / "main.tf").write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ _DECIMALS = 5  # of prices, as in the old provider
 _IMAGE_OF_OLD = "iterative-cml"
 _GPU, _NO_GPU = "nvidia", "ubuntu"  # images for machines that name none
 _GPUS = {"tesla": "v100", "testla": "v100"}  # a table of the old pages has it misspelt
+_WITH_GPU = re.compile(r"(?:use|such as) (s|m|l|xl)\+([a-z]\w*)")
 _TEXT_MAP = Type("map", STRING)
 
 
@@ -157,10 +159,19 @@ def naming_arguments(*more: Problem) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        own = [Problem(_FIELDS.get(p.path, p.path), p.message) for p in error.problems]
+        own = [Problem(_FIELDS.get(p.path, p.path), _in_two(p.message)) for p in error.problems]
         raise _refusal([*more, *own], error.hint) from error
     if more:
         raise _refusal(more)
+
+
+def _in_two(message: str) -> str:
+    """With how to write here what messages about machines call `m+t4`."""
+    found = _WITH_GPU.search(message)
+    if not found:
+        return message
+    kind, gpu = found.groups()
+    return f'{message} ({kind}+{gpu} is instance_type = "{kind}" with instance_gpu = "{gpu}")'
 
 
 def _refusal(problems: Sequence[Problem], hint: str = "") -> InvalidInput:

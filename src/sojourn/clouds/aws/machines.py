@@ -175,7 +175,7 @@ class Offers:
         chips = _WITHDRAWN[asked.partition(".")[0]]
         return (
             f"Using {found} for {task.machine}: AWS is retiring {chips}. "
-            f"Set machine to {found} or another type to choose yourself."
+            f"Set the machine type to {found} or another one to choose yourself."
         )
 
     def _find(self, region: str, machine: str, image: str, network: Network, given: str) -> Offer:
@@ -330,9 +330,9 @@ def _types(machine: str, image: str) -> tuple[str, ...]:
         return (kind, *others)
     if not others:
         raise InvalidInput(
-            "image",
-            f"the driver of 'nvidia' does not support the {chip} of {kind}; use another machine, "
-            f"such as m+t4, or an image with an older driver: {_OLDER_DRIVER}",
+            "machine",
+            f"the driver of the image 'nvidia' does not support the {chip} of {kind}; use another "
+            f"machine, such as m+t4, or an image with an older driver: {_OLDER_DRIVER}",
         )
     return others
 

@@ -45,6 +45,8 @@ _WITHDRAWN = (
         "V100s",
         "m+t4 (Standard_NC4as_T4_v3) or m+a100 (Standard_NC24ads_A100_v4)",
     ),
+    (re.compile(r"standard_nd\d+r?s", re.IGNORECASE), "P40s", "m+t4 (Standard_NC4as_T4_v3)"),
+    (re.compile(r"standard_nv\d+", re.IGNORECASE), "M60s", "m+a10 (Standard_NV36ads_A10_v5)"),
 )
 _SIZES = Sizes(
     "Azure",

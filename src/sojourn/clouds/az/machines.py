@@ -193,7 +193,7 @@ class Offers:
             return ""
         return (
             f"Using {found} for {task.machine}: Azure has retired {gone[0]}. "
-            f"Set machine to {found} or another size to choose yourself."
+            f"Set the machine type to {found} or another one to choose yourself."
         )
 
     def _find(self, region: str, machine: str, image: str) -> Offer:

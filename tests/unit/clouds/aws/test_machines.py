@@ -166,7 +166,7 @@ def test_nvidia_is_refused_for_chips_that_its_driver_does_not_know(
     laptop: SimAWS, machine: str, chip: str
 ) -> None:
     error = _refused(machine=machine, image="nvidia")
-    assert error.path == "image"
+    assert error.path == "machine"
     assert f"does not support the {chip}" in error.message
     assert "Proprietary Nvidia Driver" in error.message
 
