@@ -159,6 +159,7 @@ def origin_of(launch: Launch, data: Data) -> ledger.Origin:
         created=launch.began,
         machine=launch.task.machine,
         mark=data.mark,
+        runner=launch.task.runner is not None,
     )
 
 

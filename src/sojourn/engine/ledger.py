@@ -4,6 +4,7 @@
     STATE/sojourn/tasks/ID/pulled.json    the files that came home, to tell them from others
     STATE/sojourn/logs/ID.log             the log of a task that was deleted,
     STATE/sojourn/logs/ID.json            and its entry, with how it ended
+    STATE/sojourn/deleted                 the ids of runners that were deleted, the newest last
 
 STATE is $XDG_STATE_HOME or ~/.local/state. Machines cannot write here, so what it says can be
 believed, unlike a description in a store. A computer without an entry asks where results go.
@@ -39,14 +40,17 @@ __all__ = [
     "latest_deleted",
     "log_path",
     "logged",
+    "note_deleted",
     "pulled_path",
     "remember",
     "save_log",
     "this_user",
+    "was_deleted",
 ]
 
 _TASKS_AT_MOST = 1000  # older entries are dropped
 _LOGS_AT_MOST = 50
+_DELETED_AT_MOST = 1000
 _ENDING = "ending"  # its key in the entry of a task that was deleted
 
 
@@ -57,7 +61,7 @@ class Origin:
     `folder`: the current folder of whoever created it. `workdir` and `output`: where results
     belong, as the user said it; `workdir` is absolute, or blank if the task has none. `machine`:
     the machine type that was asked for. `mark`: the creator's mark in the store, which a task of
-    the same name from another computer lacks.
+    the same name from another computer lacks. `runner`: it is a CI runner.
     """
 
     id: str
@@ -69,6 +73,7 @@ class Origin:
     created: str
     machine: str = ""
     mark: str = ""
+    runner: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,6 +205,37 @@ def logged() -> list[TaskId]:
             with suppress(InvalidInput):
                 found.append(TaskId.parse(path.stem))
     return found
+
+
+def note_deleted(id: TaskId) -> None:
+    """Remember that no machine is left of a runner that this computer created: forges may go on
+    to list it. Of other tasks nothing is remembered."""
+    origin = find(id)
+    if origin is None or not origin.runner:
+        return
+    with suppress(OSError):
+        path = _deleted_path()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ids = [*(each for each in _deleted() if each != str(id)), str(id)]
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_text("".join(f"{each}\n" for each in ids[-_DELETED_AT_MOST:]))
+        temporary.replace(path)
+
+
+def was_deleted(id: TaskId) -> bool:
+    """Whether this computer created and deleted a runner, and did not create it anew."""
+    return str(id) in _deleted() and find(id) is None
+
+
+def _deleted() -> list[str]:
+    try:
+        return _deleted_path().read_text().split()
+    except (OSError, ValueError):  # absent or damaged: nothing is known
+        return []
+
+
+def _deleted_path() -> Path:
+    return state_home() / "sojourn" / "deleted"
 
 
 def _tasks() -> Path:

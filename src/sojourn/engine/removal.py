@@ -155,6 +155,7 @@ def delete(
     except Cancelled as error:
         error.hint = f"Run `sojourn delete {id}` to remove what is left."
         raise
+    ledger.note_deleted(id)
     ledger.forget(id)
 
 
@@ -173,6 +174,7 @@ def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:
 def discard(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Remove everything at once: nothing of it is worth keeping, not even the last of its work."""
     _remove_all(ctx, cloud, id)
+    ledger.note_deleted(id)
     ledger.forget(id)
 
 

@@ -96,21 +96,25 @@ class Launched(Handle):
         force: bool = False,
         ca_file: str = "",
         runner: Runner | None = None,
+        repo: str = "",
     ) -> None:
         """Unregister it, then delete its task. One that runs a job stays, unless forced.
 
         `runner`: what it is, if that is known from elsewhere: its task may be gone, or be in a
-        store in which jobs can write, and the token goes where it says.
+        store in which jobs can write, and the token goes where it says. `repo`: the repository
+        that a token is for which was not used here before.
         """
         try:
             trust(ca_file)
         except (SojournError, OSError) as error:  # must not keep a machine either
             self._ctx.warn(f"Ignoring ca_file: {error}")
+        if repo:
+            address_of(repo)  # refuses what is none, before anything is deleted
         named = runner is not None
         if runner is None:
             with suppress(NotFound):  # the task is gone, wholly or in part
                 runner = self.runner()
-        gone = runner is None or self._unregister(runner, token, named)
+        gone = runner is None or self._unregister(runner, token, named, repo)
         if not gone and not force:
             why = forges.lacking(runner.driver).get("reuse_idle") if runner else ""
             unknown = f"Cannot tell whether {self.id} is running a job: {why}"
@@ -121,37 +125,37 @@ class Launched(Handle):
         if not gone:
             self._ctx.warn(f"{self.id} is running a job, which ends with it")
         self.delete(fetch=False, force=force)
-        if runner and not gone and not self._forgotten(runner, token, named):
+        if runner and not gone and not self._forgotten(runner, token, named, repo):
             self._ctx.warn(f"{runner.name} stays registered until its forge notices that it ended.")
 
-    def _forgotten(self, runner: Runner, token: str, named: bool) -> bool:
+    def _forgotten(self, runner: Runner, token: str, named: bool, repo: str) -> bool:
         """Unregister it after its job has ended with its machine, which a forge may see late."""
         give_up = time.monotonic() + _NOTICED_WITHIN
-        while not self._unregister(runner, token, named):
+        while not self._unregister(runner, token, named, repo):
             if time.monotonic() > give_up:
                 return False
             self._ctx.sleep(_LOOK_EVERY)
         return True
 
-    def _unregister(self, runner: Runner, token: str, named: bool) -> bool:
+    def _unregister(self, runner: Runner, token: str, named: bool, repo: str) -> bool:
         """False if it runs a job. What the forge does not let us do must not keep a machine."""
         try:
-            forge = self._forge(runner, token, named=named)
+            forge = self._forge(runner, token, named=named, repo=repo)
             found = self._among(forge.runners(self._ctx), runner)
             return found is None or forge.unregister(self._ctx, found.id)
         except SojournError as error:
             self._ctx.warn(
                 f"{runner.name} stays registered, offline: {error.message}. "
-                "The next launch for the same repository removes it."
+                "The next launch for the same repository on this computer removes it."
             )
             return True
 
-    def _forge(self, runner: Runner, token: str, *, named: bool = False) -> Forge:
+    def _forge(self, runner: Runner, token: str, *, named: bool = False, repo: str = "") -> Forge:
         """`named`: a configuration has the repository, not only the task, which may lie in a store
-        that machines can write to."""
+        that machines can write to. `repo`: as the user named it for the token."""
         address = address_of(runner.repo)
         if token:
-            _refuse_known_elsewhere(token, address)
+            _refuse_elsewhere(token, address, repo, named=named)
         else:
             named = named or forge_of(address) == _forge_here()
             token = find_token(runner.driver, address, os.environ, named=named)
@@ -165,11 +169,20 @@ class Launched(Handle):
         return next((each for each in found if runner.task in each.labels), None)
 
 
-def _refuse_known_elsewhere(token: str, address: str) -> None:
-    """A token that runners of other forges were launched with is not for this one."""
-    known = known_forges(token)
-    if known and forge_of(address) not in known:
+def _refuse_elsewhere(token: str, address: str, repo: str, *, named: bool) -> None:
+    """A token goes where runners were launched with it, or where the user says that it is for."""
+    forge, known = forge_of(address), known_forges(token)
+    if repo and forge_of(address_of(repo)) != forge:
+        raise AuthError(f"the task has {address} as its repository, not {address_of(repo)}")
+    if repo or forge in known:
+        return
+    if known:
         raise AuthError(f"the token is for {', '.join(sorted(known))}, not for {address}")
+    if not named and forge != _forge_here():
+        raise AuthError(
+            f"cannot tell whether the token is for {address}, which only the task names",
+            hint=f"Use --repo {address} if it is.",
+        )
 
 
 def _forge_here() -> str:
@@ -314,7 +327,8 @@ def garbage(
         return []  # there is no repository here, or no token for it
     try:
         forge = target.settled(ctx).open()
-        return [Orphan(target.repo, each, forge) for each in orphans(ctx, forge.runners(ctx))]
+        found = orphans(ctx, target.repo, forge.runners(ctx))
+        return [Orphan(target.repo, each, forge) for each in found]
     except SojournError as error:
         ctx.warn(f"Could not look for runners of {target.repo}: {error.message}")
         return []

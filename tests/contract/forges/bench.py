@@ -37,12 +37,12 @@ class Bench:
             pytest.skip(f"{self.forge.driver}: {why}")
 
     def launch(self, **more: Any) -> runners.Launched:
-        made = runners.launch(on_event=self._hear, **self.options(**more))
+        made = runners.launch(on_event=self.hear, **self.options(**more))
         assert made is not None
         self.launched.append(made)
         return made
 
-    def _hear(self, event: Event) -> None:
+    def hear(self, event: Event) -> None:
         if isinstance(event, Note | Warned):
             self.told.append(event.message)
 

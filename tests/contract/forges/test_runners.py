@@ -196,13 +196,13 @@ def test_a_program_that_only_this_computer_can_download(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever comes later than the registration gets another one."""
-    program, hear, late = bench.forge.program(), bench._hear, []
+    program, hear, late = bench.forge.program(), bench.hear, []
 
     def listen(event: Event) -> None:
         late.extend([event] if "Registering" in str(event) else [])
         hear(event)
 
-    monkeypatch.setattr(bench, "_hear", listen)
+    monkeypatch.setattr(bench, "hear", listen)
     monkeypatch.setattr(bench.forge, "program", lambda: b"" if late else program)
     with pytest.raises(SojournError, match="has SHA-256"):
         bench.launch()

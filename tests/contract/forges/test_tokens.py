@@ -114,6 +114,25 @@ def test_delete_sends_a_token_to_its_own_forge_alone(
     bench.forge.work.runners.clear()
 
 
+def test_a_token_never_used_here_goes_only_where_the_user_says(
+    bench: Bench, other: _Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims, honest = bench.launch(repo=other.forge.repo, token=other.token), bench.launch()
+    for file in tmp_path.rglob("task.json"):
+        file.write_text(file.read_text().replace(other.forge.url, bench.forge.url))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another-computer"))
+    for runner in (claims, honest):
+        with pytest.raises(AuthError, match="which only the task names"):
+            runner.registered(other.token)
+    claims.remove(token=other.token, repo=other.forge.repo)
+    assert any(f"not {other.forge.repo}" in each for each in bench.told)
+    assert not claims.exists()
+    assert not other.was_told
+    honest.remove(token=bench.forge.token, repo=bench.forge.repo, force=True)
+    assert bench.forge.work.runners == {}
+    other.forge.work.runners.clear()
+
+
 def test_a_runner_that_claims_to_be_of_another_forge_gets_no_token(
     bench: Bench, other: _Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,8 +165,28 @@ def test_what_is_registered_without_a_machine_is_found(
     assert bench.forge.work.runners == {}
 
 
+def test_one_whose_cloud_cannot_be_seen_from_here_stays_registered(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a computer that has not logged in to its cloud, or to another account."""
+    bench.launch()
+    [row] = bench.forge.work.runners.values()
+    row.offline_after = 0.0  # its machine is being replaced
+    with monkeypatch.context() as elsewhere:
+        for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+            elsewhere.setenv(name, str(tmp_path / "elsewhere" / name))
+        assert _orphans(bench) == []
+        assert f"Keeping {row.name} registered, offline" in "".join(bench.told)
+        there = bench.launch()
+        assert row in bench.forge.work.runners.values()
+        there.remove(token=bench.forge.token, force=True)
+
+
 def _orphans(bench: Bench) -> list[runners.Orphan]:
-    return runners.garbage(driver=bench.forge.driver, repo=bench.forge.repo)
+    forge = bench.forge
+    return runners.garbage(
+        driver=forge.driver, repo=forge.repo, token=forge.token, on_event=bench.hear
+    )
 
 
 def test_a_program_that_is_not_what_it_should_be(bench: Bench) -> None:

@@ -146,6 +146,7 @@ def _columns(found: Launched, what: Runner, status: Status) -> tuple[str, ...]:
 @runner.command()
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--token", default="", help="Token of the forge (default: as in `launch`).")
+@click.option("--repo", default="", help="Repository that the token is for (default: as found).")
 @click.option("--force", is_flag=True, help="Delete even if it is running a job.")
 @click.option("--ca-file", type=PATH, help="Certificates (PEM) of a forge with a private CA.")
 @json_option
@@ -154,6 +155,7 @@ def delete(
     ctx: click.Context,
     ids: Sequence[str],
     token: str,
+    repo: str,
     force: bool,
     ca_file: str | None,
     as_json: bool,
@@ -177,7 +179,7 @@ def delete(
             raise InvalidInput("token", f"cannot be for all of {', '.join(sorted(seen))}")
 
     def delete_one(session: Session, handle: Handle) -> None:
-        runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "")
+        runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "", repo=repo)
         session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
 
     ctx.exit(to_each(ids, as_json, delete_one, of_one_forge))
