@@ -7,88 +7,21 @@ import json
 import pytest
 
 from tests.support.waiting import until
-from tests.terraform.project import Project
+from tests.terraform import pages
+from tests.terraform.project import HEAD, Project
 
-# Of the page on the task.
-_PAGE = """
-resource "iterative_task" "example" {
-  cloud       = "local"   # or any of: gcp, az, k8s
-  machine     = "m"       # medium. Or any of: l, xl, m+k80, xl+v100, ...
-  image       = "ubuntu"  # or "nvidia", ...
-  region      = "us-west" # or "us-east", "eu-west", ...
-  disk_size   = -1        # GB. Default -1 for automatic
-  spot        = 0         # auto-price. Default -1 to disable, or >0 for hourly USD limit
-  parallelism = 1
-  timeout     = 86400     # max 24h before forced termination
-
-  environment = { GREETING = "Hello, world!" }
-  storage {
-    workdir = "."         # default blank (don't upload)
-    output  = "results"   # default blank (don't download). Relative to workdir
-    exclude = ["/.dvc/cache", "/results/tempfile", "*.pyc"]
-  }
-  script = <<-END
-    #!/bin/bash
-
-    # create output directory if needed
-    mkdir -p results
-    echo "$GREETING" | tee results/$(uuidgen)
-    # read last result (in case of spot/preemptible instance recovery)
-    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
-    EPOCH=$${EPOCH:-1}  # start from 1 if last result not found
-
-    echo "(re)starting training loop from $EPOCH up to 3 epochs"
-    for epoch in $(seq $EPOCH 3); do
-      sleep 0.1
-      echo "$epoch" | tee results/epoch.txt
-    done
-  END
-  # or: script = file("example.sh")
-}
+_LOGS = """
 output "logs" {
   value = try(join("\\n", iterative_task.example.logs), "")
 }
 """
-
-# Of the front page.
-_FRONT = """
-resource "iterative_task" "example" {
-  cloud      = "local" # or any of: gcp, az, k8s
-  machine    = "m"     # medium. Or any of: l, xl, m+k80, xl+v100, ...
-  spot       = 0       # auto-price. Default -1 to disable, or >0 for hourly USD limit
-  disk_size  = -1      # GB. Default -1 for automatic
-
-  storage {
-    workdir = "."       # default blank (don't upload)
-    output  = "results" # default blank (don't download). Relative to workdir
-  }
-  script = <<-END
-    #!/bin/bash
-
-    # create output directory if needed
-    mkdir -p results
-    # read last result (in case of spot/preemptible instance recovery)
-    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
-    EPOCH=$${EPOCH:-1}  # start from 1 if last result not found
-
-    echo "(re)starting training loop from $EPOCH up to 3 epochs"
-    for epoch in $(seq $EPOCH 3); do
-      sleep 0.1
-      echo "$epoch" | tee results/epoch.txt
-    done
-  END
-}
-output "logs" {
-  value = try(join("\\n", iterative_task.example.logs), "")
-}
-"""
-
 _LOOP = "(re)starting training loop from 1 up to 3 epochs"
 
 
-@pytest.mark.parametrize("hcl", [_PAGE, _FRONT], ids=["page", "front"])
-def test_whole_life(project: Project, hcl: str) -> None:
-    project.write(hcl)
+@pytest.mark.parametrize("name", ["task", "front"])
+def test_whole_life(project: Project, name: str) -> None:
+    text = pages.shortened(pages.on_cloud(name, "local"))
+    project.write(text.removeprefix(HEAD) + _LOGS)
     project.init()
     project.validate()
     planned = project.plan(code=2)

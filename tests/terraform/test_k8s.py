@@ -12,43 +12,13 @@ from tests.contract.clouds.kit import in_use
 from tests.kube import layout
 from tests.kube.in_use import cluster_in_use
 from tests.simforge.github import SimGitHub
-from tests.simforge.server import served
+from tests.simforge.server import SimForge, served
 from tests.support.waiting import until
-from tests.terraform.project import Project
+from tests.terraform import pages
+from tests.terraform.project import HEAD, Project
 from tests.terraform.runner_life import live_as_runner
 
 pytestmark = pytest.mark.kube
-
-# The old provider's example, with fewer epochs and nodes that are chosen by their labels.
-_TASK = """
-resource "iterative_task" "example" {
-  cloud       = "k8s"
-  machine     = "m"
-  image       = "ubuntu"
-  region      = "foo=bar,goo=baz"
-  disk_size   = -1
-  spot        = 0
-  parallelism = 1
-  timeout     = 86400
-  environment = { GREETING = "Hello, world!" }
-  storage {
-    workdir = "."
-    output  = "results"
-    exclude = ["/.dvc/cache", "/results/tempfile", "*.pyc"]
-  }
-  script = <<-END
-    #!/bin/bash
-    mkdir -p results
-    echo "$GREETING" | tee results/greeting
-    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
-    EPOCH=$${EPOCH:-1}
-    echo "(re)starting training loop from $EPOCH up to 3 epochs"
-    for epoch in $(seq $EPOCH 3); do
-      echo "$epoch" | tee results/epoch.txt
-    done
-  END
-}
-"""
 
 
 @pytest.fixture
@@ -70,9 +40,54 @@ def on_k8s(kit: KubernetesKit, project: Project) -> Iterator[Project]:
     kit.api.merge("Node", node, {"metadata": {"labels": {"foo": None, "goo": None}}})
 
 
+def _pages(forge: SimForge, *, gpus: bool) -> dict[str, str]:
+    """Each as it is written, but for the repository."""
+    runner, machine = "runner_kubernetes", "machine_kubernetes"
+    read = pages.uncommented if gpus else pages.page
+    texts = {machine: read(machine), runner: read(runner)}
+    texts |= {} if gpus else {name: pages.on_cloud(name, "k8s") for name in ("task", "front")}
+    return {n: t.replace("https://github.com/iterative/cml", forge.repo) for n, t in texts.items()}
+
+
+def _write(project: Project, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        head = "" if "required_providers" in text else HEAD
+        project.write(head + text, f"{name}/main.tf")
+    calls = [f'module "{name}" {{\n  source = "./{name}"\n}}\n' for name in texts]
+    (project.folder / "main.tf").write_text("".join(calls))
+    project.init()
+
+
+def test_every_page_of_kubernetes_is_applied_as_it_is_written(
+    kit: KubernetesKit, on_k8s: Project
+) -> None:
+    with served(SimGitHub(), layout.GATEWAY) as forge:
+        on_k8s.environment["CML_TOKEN"] = forge.token
+        for name in ("task", "front"):
+            (on_k8s.folder / "main.tf").write_text(pages.on_cloud(name, "k8s"))
+            planned = on_k8s.sojourn("run", "--dry-run", "main.tf").out
+            assert "Dry run: nothing created." in planned
+        _write(on_k8s, _pages(forge, gpus=True))
+        assert "2 to add, 0 to change, 0 to destroy" in on_k8s.plan(code=2).said
+        _write(on_k8s, _pages(forge, gpus=False))
+        on_k8s.apply()
+        assert len(forge.work.runners) == 1
+        tasks = [own for own, values in on_k8s.known().items() if "script" in values]
+        assert len(tasks) == 2
+        first = "(re)starting training loop from 1 up to 1337 epochs"
+        for own in tasks:
+            until(lambda own=own: first in on_k8s.sojourn("logs", own).out, 120)  # type: ignore[misc]
+        on_k8s.destroy()
+        assert forge.work.runners == {}
+    assert kit.leaks() == []
+
+
 def test_whole_life(kit: KubernetesKit, on_k8s: Project) -> None:
     project = on_k8s
-    project.write(_TASK)
+    text = pages.shortened(pages.on_cloud("task", "k8s"))
+    # Images of containers have no uuidgen.
+    text = text.replace('"us-west"', '"foo=bar,goo=baz"').replace("$(uuidgen)", "greeting")
+    project.write(text)
     project.init()
     assert "1 to add, 0 to change, 0 to destroy" in project.plan(code=2).out
     assert kit.leaks() == []
@@ -90,21 +105,11 @@ def test_whole_life(kit: KubernetesKit, on_k8s: Project) -> None:
     assert (results / "epoch.txt").read_text() == "3\n"
 
 
-# The block of the old provider's page, with nodes that are chosen by their labels.
-_MACHINE = """
-resource "iterative_machine" "machine" {
-  cloud = "kubernetes"
-  name = "machine"
-  instance_hdd_size = 10
-  instance_type = "m"
-  kubernetes_node_selector = { foo = "bar" }
-}
-"""
-
-
 def test_a_machine(kit: KubernetesKit, on_k8s: Project) -> None:
     address = "iterative_machine.machine"
-    on_k8s.write(_MACHINE)
+    text = pages.page("machine_kubernetes")
+    selector = '  kubernetes_node_selector = { foo = "bar" }\n}'
+    (on_k8s.folder / "main.tf").write_text(text.rstrip().removesuffix("}") + selector)
     on_k8s.init()
     on_k8s.apply()
     made = on_k8s.task(address)

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sojourn.terraform.machineschema import MACHINE
+from sojourn.terraform.plugin.schema import NUMBER, Schema
+from sojourn.terraform.runnerschema import RUNNER
+from sojourn.terraform.taskschema import TASK
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.gcp.account import SimGCP
@@ -60,10 +64,7 @@ def _errors(found: list[Told]) -> list[str]:
 def test_every_page_is_valid_without_an_sdk(project: Project, tmp_path: Path) -> None:
     texts = {name: pages.page(name) for name in pages.NAMES}
     texts |= {f"{n}_gpu": pages.uncommented(n) for n in pages.NAMES if "instance_gpu" in texts[n]}
-    texts |= {
-        f"task_{cloud}": pages.page("task").replace('"aws"', f'"{cloud}"')
-        for cloud in ("gcp", "az", "k8s")
-    }
+    texts |= {f"task_{cloud}": pages.on_cloud("task", cloud) for cloud in ("gcp", "az", "k8s")}
     _modules(project, texts)
     project.init()
     _without_sdks(project, tmp_path / "site")
@@ -106,7 +107,7 @@ def _on(project: Project, cloud: str, account: dict[str, str], forge: SimForge) 
     """The pages of one cloud; only the repository is another one."""
     project.environment |= {**account, "CML_TOKEN": forge.token}
     short = "az" if cloud == "azure" else cloud
-    texts = {name: pages.page(name).replace('"aws"', f'"{short}"') for name in ("task", "front")}
+    texts = {name: pages.on_cloud(name, short) for name in ("task", "front")}
     for name in pages.NAMES:
         if name.endswith(cloud):
             texts |= {name: pages.page(name), f"{name}_gpu": pages.uncommented(name)}
@@ -121,6 +122,34 @@ def _planned(project: Project, count: int, warnings: int) -> None:
     said = project.plan(code=2).said
     assert f"{count} to add, 0 to change, 0 to destroy" in said
     assert _stand_ins(said) >= warnings
+
+
+@pytest.mark.parametrize(
+    ("cloud", "account"),
+    [("aws", SimAWS), ("az", SimAzure), ("gcp", SimGCP)],
+    ids=["aws", "az", "gcp"],
+)
+def test_sojourn_run_reads_the_pages_as_well(
+    project: Project, cloud: str, account: type[SimAWS] | type[SimAzure] | type[SimGCP]
+) -> None:
+    """On tasks; for a machine or a runner, it names the command."""
+    with account() as made:
+        project.environment |= made.environment()
+        for name in ("task", "front"):
+            (project.folder / "main.tf").write_text(pages.on_cloud(name, cloud))
+            planned = project.sojourn("run", "--dry-run", "main.tf").out
+            assert "agent in the store" in planned
+            assert "Dry run: nothing created." in planned
+
+
+@pytest.mark.parametrize("name", [n for n in pages.NAMES if n not in ("task", "front")])
+def test_sojourn_run_names_the_verb_for_a_page_on_something_else(
+    project: Project, name: str
+) -> None:
+    (project.folder / "main.tf").write_text(pages.page(name))
+    verb = "sojourn runner launch" if name.startswith("runner") else "sojourn machine create"
+    said = project.sojourn("run", "--dry-run", "main.tf", code=2).said
+    assert f"to create iterative_machine.machine, run `{verb}` or `terraform apply`" in said
 
 
 def test_every_page_of_aws_plans(project: Project) -> None:
@@ -139,6 +168,33 @@ def test_the_pages_on_tasks_plan_on_google_cloud(project: Project) -> None:
     with SimGCP() as account, served(SimGitHub()) as forge:
         _on(project, "gcp", account.environment(), forge)
         _planned(project, 2, 0)
+
+
+_WORDS_FOR_NUMBERS = """
+resource "KIND" "x" {
+  cloud = "local"
+  SCRIPT
+ARGUMENTS
+}
+"""
+
+
+@pytest.mark.parametrize("schema", [TASK, MACHINE, RUNNER], ids=["task", "machine", "cml_runner"])
+def test_words_for_a_number_are_refused_by_terraform_itself(
+    project: Project, request: pytest.FixtureRequest, schema: Schema
+) -> None:
+    """The provider is not asked, so it cannot say more; a number in quotes is one."""
+    kind = f"iterative_{request.node.callspec.id}"
+    names = [each.name for each in schema.block.attributes if each.type is NUMBER]
+    script = 'script = "#!/bin/sh"' if schema is TASK else ""
+    text = _WORDS_FOR_NUMBERS.replace("KIND", kind).replace("SCRIPT", script)
+    for value in ("5min", "300"):
+        lines = "\n".join(f'  {name} = "{value}"' for name in names)
+        project.write(text.replace("ARGUMENTS", lines))
+        project.init()
+        said = project.finish(project.start("validate", "-no-color")).said
+        wrong = [n for n in names if f'attribute "{n}": a number is required' in said]
+        assert wrong == (names if value == "5min" else [])
 
 
 _RETIRED = """
@@ -160,7 +216,9 @@ resource "iterative_task" "task" {{
 
 @pytest.mark.parametrize("kind", ["m", "l", "xl"])
 @pytest.mark.parametrize(
-    ("cloud", "account"), [("aws", SimAWS), ("az", SimAzure), ("gcp", SimGCP)], ids=str
+    ("cloud", "account"),
+    [("aws", SimAWS), ("az", SimAzure), ("gcp", SimGCP)],
+    ids=["aws", "az", "gcp"],
 )
 def test_what_is_named_instead_of_a_k80_is_in_the_form_of_the_resource_and_plans(
     project: Project, cloud: str, account: type[SimAWS] | type[SimAzure] | type[SimGCP], kind: str

@@ -33,7 +33,7 @@ class Authority:
         self._folder = tempfile.TemporaryDirectory(prefix="sojourn-az-")
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = _name("Simulated Azure")
-        authority = _builder(issuer, issuer, key)
+        authority = _builder(issuer, key, issuer, key.public_key())
         authority = authority.add_extension(x509.BasicConstraints(True, 0), critical=True)
         authority = authority.add_extension(_usage(signs=True), critical=True)
         self.certificate = _pem(authority.sign(key, hashes.SHA256()))
@@ -71,7 +71,7 @@ def _leaf(issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> tuple[bytes, by
     own = ec.generate_private_key(ec.SECP256R1())
     names = x509.SubjectAlternativeName([x509.DNSName(each) for each in _NAMES])
     server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    builder = _builder(_name(MANAGEMENT), issuer, own)
+    builder = _builder(_name(MANAGEMENT), own, issuer, key.public_key())
     builder = builder.add_extension(names, critical=False)
     builder = builder.add_extension(server, critical=False)
     builder = builder.add_extension(x509.BasicConstraints(False, None), critical=True)
@@ -84,7 +84,10 @@ def _leaf(issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> tuple[bytes, by
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    signer: ec.EllipticCurvePublicKey,
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.timezone.utc)
     return (
@@ -95,6 +98,9 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _DAY)
         .not_valid_after(now + 30 * _DAY)
+        # Python wants both to be named, from 3.13 on.
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
     )
 
 

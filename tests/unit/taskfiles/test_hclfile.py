@@ -12,43 +12,6 @@ from sojourn.taskfiles import read_tasks
 from sojourn.taskfiles.hclfile import read_hcl
 from tests.terraform import pages
 
-TASK_PAGE = r"""
-resource "iterative_task" "example" {
-  cloud       = "aws"     # or any of: gcp, az, k8s
-  machine     = "m"       # medium. Or any of: l, xl, m+k80, xl+v100, ...
-  image       = "ubuntu"  # or "nvidia", ...
-  region      = "us-west" # or "us-east", "eu-west", ...
-  disk_size   = -1        # GB. Default -1 for automatic
-  spot        = 0         # auto-price. Default -1 to disable, or >0 for hourly USD limit
-  parallelism = 1
-  timeout     = 86400     # max 24h before forced termination
-
-  environment = { GREETING = "Hello, world!" }
-  storage {
-    workdir = "."         # default blank (don't upload)
-    output  = "results"   # default blank (don't download). Relative to workdir
-    exclude = ["/.dvc/cache", "/results/tempfile", "*.pyc"]
-  }
-  script = <<-END
-    #!/bin/bash
-
-    # create output directory if needed
-    mkdir -p results
-    echo "$GREETING" | tee results/$(uuidgen)
-    # read last result (in case of spot/preemptible instance recovery)
-    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
-    EPOCH=$${EPOCH:-1}  # start from 1 if last result not found
-
-    echo "(re)starting training loop from $EPOCH up to 1337 epochs"
-    for epoch in $(seq $EPOCH 1337); do
-      sleep 1
-      echo "$epoch" | tee results/epoch.txt
-    done
-  END
-  # or: script = file("example.sh")
-}
-"""
-
 TASK_PAGE_SCRIPT = """\
 #!/bin/bash
 
@@ -64,40 +27,6 @@ for epoch in $(seq $EPOCH 1337); do
   sleep 1
   echo "$epoch" | tee results/epoch.txt
 done
-"""
-
-README = r"""
-terraform {
-  required_providers { iterative = { source = "iterative/iterative" } }
-}
-provider "iterative" {}
-
-resource "iterative_task" "example" {
-  cloud      = "aws" # or any of: gcp, az, k8s
-  machine    = "m"   # medium. Or any of: l, xl, m+k80, xl+v100, ...
-  spot       = 0     # auto-price. Default -1 to disable, or >0 for hourly USD limit
-  disk_size  = -1    # GB. Default -1 for automatic
-
-  storage {
-    workdir = "."       # default blank (don't upload)
-    output  = "results" # default blank (don't download). Relative to workdir
-  }
-  script = <<-END
-    #!/bin/bash
-
-    # create output directory if needed
-    mkdir -p results
-    # read last result (in case of spot/preemptible instance recovery)
-    if test -f results/epoch.txt; then EPOCH="$(cat results/epoch.txt)"; fi
-    EPOCH=$${EPOCH:-1}  # start from 1 if last result not found
-
-    echo "(re)starting training loop from $EPOCH up to 1337 epochs"
-    for epoch in $(seq $EPOCH 1337); do
-      sleep 1
-      echo "$epoch" | tee results/epoch.txt
-    done
-  END
-}
 """
 
 README_SCRIPT = """\
@@ -144,7 +73,7 @@ def refused(folder: Path, text: str) -> list[str]:
 
 
 def test_the_example_of_the_task_page(tmp_path: Path) -> None:
-    [found] = read_tasks(write(tmp_path, TASK_PAGE))
+    [found] = read_tasks(write(tmp_path, pages.page("task")))
     assert found.label == "example"
     assert found.task == Task(
         TASK_PAGE_SCRIPT,
@@ -166,7 +95,7 @@ def test_the_example_of_the_task_page(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_readme(tmp_path: Path) -> None:
-    assert read(tmp_path, README) == Task(
+    assert read(tmp_path, pages.page("front")) == Task(
         README_SCRIPT,
         cloud="aws",
         spot=0,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,13 @@ def test_script_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "train.sh").write_bytes(b"#!/bin/sh\necho caf\xc3\xa9\n")
     task = read(tmp_path, "script: {file: train.sh}")
     assert task.script == "#!/bin/sh\necho café\n"
+
+
+def _no_month() -> str:
+    """What Python says, which differs from version to version."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 -- its words are what is wanted
+        date(2024, 99, 1)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +260,7 @@ def test_merge_keys(tmp_path: Path) -> None:
             "a: !a x",
             ["invalid YAML: could not determine a constructor for the tag '!a'"],
         ),
-        ("a: 2024-99-99", ["invalid YAML: month must be in 1..12"]),
+        ("a: 2024-99-99", [f"invalid YAML: {_no_month()}"]),
     ],
 )
 def test_refused(tmp_path: Path, text: str, problems: list[str]) -> None:
