@@ -15,9 +15,11 @@ from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import TRUST, allow
+from tests.simcloud.vm.aws_side import AwsSide
 from tests.simcloud.vm.scripts import SAVING
-from tests.simcloud.vm.sides import outcomes
+from tests.simcloud.vm.sides import machine_of, outcomes
 from tests.support.waiting import until
+from tests.unit.clouds.vm.storing import listed
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +61,25 @@ def test_a_role_that_cannot_leave_the_group_ends_the_task_on_the_first_machine(
     iam.delete_instance_profile("mine")
     iam.delete_role_policy("mine", "store")
     iam.delete_role("mine")
+
+
+def test_a_list_tells_that_a_script_has_ended_whose_results_cannot_be_stored(
+    kit: AwsKit, lab: Lab
+) -> None:
+    script = "until test -f /dev/shm/go; do sleep 0.05; done; mkdir output; echo x > output/file"
+    handle = lab.create(script)
+    machine_of(AwsSide(kit), handle)
+    iam = backends.iam()
+    policy = allow("s3:PutObject", resource=f"arn:aws:s3:::{handle.id}/ranks/*")
+    policy["Statement"][0]["Effect"] = "Deny"
+    iam.put_role_policy(handle.id, "full", json.dumps(policy))
+    kit.appear("go")
+    until(lambda: handle.status().state is State.STORING, 60)
+    until(lambda: listed() is State.STORING)
+    iam.delete_role_policy(handle.id, "full")
+    assert handle.wait().status is State.SUCCEEDED
+    handle.delete()
+    assert lab.output() == {"file": "x\n"}
 
 
 def test_what_takes_longer_to_store_than_a_shutdown_may_take_is_kept(kit: AwsKit, lab: Lab) -> None:

@@ -109,6 +109,7 @@ class Attempt:
         self._mpi = self._make_mpi()
         self._gang = self._make_gang() if task.gang else None
         self.launch: Launch = run_here
+        self.unstored: Callable[[int, int], None] | None = None
 
     def run(self) -> int:
         self._keeper.start()
@@ -388,6 +389,11 @@ class Attempt:
     def _preempted(self) -> Report:
         return replace(self._report, outcome=Outcome.PREEMPTED, reason=self._notice.reason)
 
+    def _tell_unstored(self) -> None:
+        activity = self._telling.activity
+        if self.unstored and activity and activity.doing.after_script:
+            self.unstored(self._lease.rank, self._lease.attempt)
+
     def _last_words(self, say_them: Callable[[], _Result]) -> _Result:
         """Try for a while: the results are worth it."""
         give_up = time.monotonic() + _KEPT_TRYING
@@ -398,6 +404,7 @@ class Attempt:
                 say(str(error))
                 self._telling.on_files(error)
                 self._keeper.soon()
+                self._tell_unstored()
                 if time.monotonic() > give_up or self._notice.abandoned:
                     raise
                 time.sleep(1)

@@ -21,7 +21,7 @@ from sojourn.storage.lease import Lease, Leases
 from sojourn.storage.store import Store, StoreAddress, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
     from sojourn.agent.process import Launch
     from sojourn.core.task import Task
@@ -37,7 +37,8 @@ class Agent:
 
     `store`: the task's, if the document's URL does not say it all. `launch`: how scripts are run,
     if not as a process of this one. `dead`: machines that are gone, if that can be asked at any
-    time. `once`: this machine can run one script and no more.
+    time. `once`: this machine can run one script and no more. `unstored` is told the rank and the
+    attempt of a script that has ended, while its results cannot be stored.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class Agent:
         launch: Launch | None = None,
         dead: Container[str] | None = None,
         once: bool = False,
+        unstored: Callable[[int, int], None] | None = None,
     ) -> None:
         self._config = config
         self._store = store
         self._launch = launch
         self._run = 1
         self._once = once
+        self._unstored = unstored
         self._dead: Container[str] = dead if dead is not None else frozenset(config.dead)
         self._began = time.monotonic()
         self._wakeup = Wakeup()
@@ -105,6 +108,7 @@ class Agent:
             )
             if self._launch:
                 attempt.launch = self._launch
+            attempt.unstored = self._unstored
             code = attempt.run()
             rank = lease.rank
             if code == RANK_ENDED and task.warm:

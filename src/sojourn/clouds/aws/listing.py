@@ -92,6 +92,7 @@ def _status(group: Any) -> Status | None:
             ranks=int(group["MaxSize"]),
             wanted=int(group["DesiredCapacity"]),
             reports=marks.read(tags),
+            storing=marks.storing(tags),
             marked=tags.get(MARKED) == "yes",
             stopped=tags.get(STOPPED) == "yes",
             going=bool(group.get("Status")),

@@ -66,6 +66,7 @@ def _status(scale_set: Any) -> Status | None:
             ranks=marks.number(ranks),
             wanted=wanted,
             reports=marks.read(tags),
+            storing=marks.storing(tags),
             marked=tags.get(MARKED) == "yes",
             stopped=tags.get(STOPPED) == "yes",
             going=state == "Deleting",

@@ -81,6 +81,7 @@ def _status(group: Any, project: str, machines: list[Any]) -> Status | None:
             ranks=marks.number(ranks),
             wanted=int(group.get("targetSize", 0)),
             reports=marks.read(_as_tags(told)),
+            storing=marks.storing(_as_tags(told)),
             marked=told.get(MARKED) == "yes",
             stopped=told.get(STOPPED) == "yes",
             going=bool(group.get("currentActions", {}).get("deleting", 0)),

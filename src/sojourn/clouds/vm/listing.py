@@ -21,7 +21,7 @@ from sojourn.core.status import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from sojourn.core.report import Report
     from sojourn.core.status import Status
@@ -34,7 +34,8 @@ class GroupView:
     """What a group shows. `ranks`: the most machines it may have; `wanted`: those it has to have.
 
     `marked`: its machines mark how ranks ended. `stopped`: somebody stopped it, and nobody started
-    it since. `going`: it is being deleted.
+    it since. `going`: it is being deleted. `storing`: ranks whose
+    script has ended, and whose results could not be stored so far.
     """
 
     ranks: int
@@ -46,6 +47,7 @@ class GroupView:
     serving: Sequence[str] = ()  # machines that run
     starting: Sequence[str] = ()
     leaving: Sequence[str] = ()
+    storing: Collection[int] = ()
 
 
 def status_of(group: GroupView) -> Status | None:
@@ -54,6 +56,8 @@ def status_of(group: GroupView) -> Status | None:
         return None  # nobody of us made it so
     if not group.ranks or group.going:
         return None
+    if any(rank not in group.reports for rank in group.storing):
+        return None  # whether they are stored by now, the store knows
     left = [rank for rank in range(group.ranks) if rank not in group.reports]
     if (not left or group.wanted == 0) and (group.serving or group.starting or group.leaving):
         return None  # it would have ended, but for its machines: a closer look tells

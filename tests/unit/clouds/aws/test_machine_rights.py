@@ -18,6 +18,7 @@ from tests.simcloud.aws import backends, callers
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User, allow
 from tests.support.waiting import until
+from tests.unit.clouds.vm.storing import end_scripts, listed
 
 _REGION = "us-west-1"
 _ENDED = {"sojourn:rank:0": "succeeded 1 0", "sojourn:rank:1": "succeeded 1 0"}
@@ -101,6 +102,21 @@ def test_marks_of_a_machine_do_not_end_a_task_that_has_machines(
     assert not status.state.ended
     handle.stop()
     assert _running(laptop) == []
+    handle.delete(fetch=False)
+
+
+def test_a_list_tells_that_scripts_have_ended_whose_results_cannot_be_stored(
+    laptop: SimAWS, handle: sojourn.Handle, holder: User
+) -> None:
+    told = end_scripts(handle)
+    holder.autoscaling.create_or_update_tags(
+        Tags=[_tag(handle.id, key, value) for key, value in told.items()]
+    )
+    assert (handle.status().state, listed()) == (State.STORING, State.STORING)
+    holder.autoscaling.create_or_update_tags(
+        Tags=[_tag(handle.id, key, "succeeded 1 0") for key in list(told)[:1]]
+    )
+    assert listed() is State.STORING  # of the other rank
     handle.delete(fetch=False)
 
 

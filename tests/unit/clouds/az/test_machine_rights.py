@@ -14,6 +14,7 @@ from sojourn.core.status import State
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az_user import User, _version
 from tests.support.waiting import until
+from tests.unit.clouds.vm.storing import end_scripts, listed
 
 _ARM = "https://management.azure.com"
 _TWO = {"minimum": "2", "default": "2", "maximum": "5"}
@@ -129,4 +130,15 @@ def test_a_task_whose_scale_set_a_script_deleted_is_deleted(
     assert answer.status_code < 300, answer.text
     until(lambda: not handle.status().ranks)  # as if its creation had not finished
     handle.stop()
+    handle.delete(fetch=False)
+
+
+def test_a_list_tells_that_scripts_have_ended_whose_results_cannot_be_stored(
+    laptop: SimAzure, handle: sojourn.Handle, holder: Holder
+) -> None:
+    body = {"operation": "Merge", "properties": {"tags": end_scripts(handle)}}
+    path = f"{holder.set}/providers/Microsoft.Resources/tags/default"
+    answer = holder.call("PATCH", path, body)
+    assert answer.status_code < 300, answer.text
+    assert (handle.status().state, listed()) == (State.STORING, State.STORING)
     handle.delete(fetch=False)

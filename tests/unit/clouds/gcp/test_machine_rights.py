@@ -13,6 +13,7 @@ from sojourn import api
 from sojourn.core.status import State
 from tests.simcloud.gcp.account import SimGCP
 from tests.support.waiting import until
+from tests.unit.clouds.vm.storing import end_scripts, listed
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _ZONE = "us-west1-b"
@@ -105,6 +106,15 @@ def test_whatever_a_script_marks_a_list_works_and_does_not_call_it_ended(
     [(_, status)] = api.overview()
     assert not status.state.ended
     handle.stop()
+    handle.delete(fetch=False)
+
+
+def test_a_list_tells_that_scripts_have_ended_whose_results_cannot_be_stored(
+    project: SimGCP, handle: sojourn.Handle, holder: Holder
+) -> None:
+    told = {key.replace(":", "-"): value for key, value in end_scripts(handle).items()}
+    _on_group(holder, "PATCH", "", {"allInstancesConfig": {"properties": {"metadata": told}}})
+    assert (handle.status().state, listed()) == (State.STORING, State.STORING)
     handle.delete(fetch=False)
 
 

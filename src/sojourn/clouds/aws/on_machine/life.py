@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import say
 from sojourn.clouds.aws.on_machine import metadata, signing
-from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.on_machine.life import live
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sojourn.core.report import Report
+    from collections.abc import Mapping
 
 _TRIES = 10
 _MARKING = 3  # tries: it is of no use to the task itself
@@ -98,9 +95,9 @@ class AutoScalingGroup:
             "InstanceId": self.machine,
         }
 
-    def mark(self, reports: Sequence[Report]) -> None:
+    def mark(self, tags: Mapping[str, str]) -> None:
         form: dict[str, str] = {}
-        for number, (key, value) in enumerate(marks.tags_of(reports).items(), 1):
+        for number, (key, value) in enumerate(tags.items(), 1):
             tag = {
                 "ResourceId": self._settings["id"],
                 "ResourceType": "auto-scaling-group",

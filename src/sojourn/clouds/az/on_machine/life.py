@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import say
 from sojourn.clouds.az.on_machine import arm, metadata, setting
-from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.on_machine.life import live
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
 from sojourn.storage.store import StoreAddress, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from sojourn.core.report import Report
+    from collections.abc import Callable, Mapping
 
 _TRIES = 10
 _MARKING = 3  # tries: it is of no use to the task itself
@@ -131,10 +128,9 @@ class ScaleSet:
         properties = {"profiles": setting.profiles(now.ranks, least, end)}
         arm.call(self._settings, "PATCH", self._settings["setting"], {"properties": properties})
 
-    def mark(self, reports: Sequence[Report]) -> None:
-        tags = marks.tags_of(reports)
+    def mark(self, tags: Mapping[str, str]) -> None:
         if tags:
-            body = {"operation": "Merge", "properties": {"tags": tags}}
+            body = {"operation": "Merge", "properties": {"tags": {**tags}}}
             self._call(
                 "marking the scale set",
                 lambda: arm.call(self._settings, "PATCH", self._settings["tags"], body),

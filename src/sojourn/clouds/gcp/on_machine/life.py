@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import say
 from sojourn.clouds.gcp.on_machine import groupmarks, metadata
-from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.on_machine.life import live
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sojourn.core.report import Report
+    from collections.abc import Mapping
 
 _TRIES = 10
 _MARKING = 3  # tries: it is of no use to the task itself
@@ -78,8 +75,8 @@ class ManagedGroup:
     def _is_preempted(self) -> bool:
         return metadata.get("preempted") == "TRUE"
 
-    def mark(self, reports: Sequence[Report]) -> None:
-        told = {key.replace(":", "-"): value for key, value in marks.tags_of(reports).items()}
+    def mark(self, tags: Mapping[str, str]) -> None:
+        told = {key.replace(":", "-"): value for key, value in tags.items()}
         if not told:
             return
         for attempt in range(_MARKING):

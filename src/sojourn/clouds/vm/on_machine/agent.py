@@ -21,6 +21,7 @@ from sojourn.agent.given import put_on_machine
 from sojourn.agent.work import Agent
 from sojourn.clouds.vm.on_machine.beside import NUMBER
 from sojourn.clouds.vm.on_machine.container import Contained
+from sojourn.clouds.vm.on_machine.unstored import tell
 from sojourn.clouds.vm.on_machine.visited import MachineScript
 from sojourn.core.errors import SojournError
 
@@ -75,7 +76,7 @@ class _Beside:
 
 def _run_contained(config: Config, dead: Dead, image: str) -> int:
     contained = Contained(image, Path(config.folder), lambda: agent.going)
-    agent = Agent(config, dead=dead, launch=contained)
+    agent = Agent(config, dead=dead, launch=contained, unstored=tell)
     contained.clear()
     try:
         return agent.run()
@@ -91,7 +92,7 @@ def main() -> int:
         folder, dead = Path(config.folder), Dead(config.dead, gone)
         if image := settings.get("container"):
             return _run_contained(config, dead, image)
-        return Agent(config, dead=dead, launch=_Beside(folder)).run()
+        return Agent(config, dead=dead, launch=_Beside(folder), unstored=tell).run()
     except SojournError as error:
         say(str(error))
         return TROUBLE

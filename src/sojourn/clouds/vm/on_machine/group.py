@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sojourn.core.report import Report
+    from collections.abc import Mapping
 
 __all__ = ["Group"]
 
@@ -41,8 +39,9 @@ class Group(Protocol):
         `last`: no rank is left, so that the group is not to try for any other machine either.
         """
 
-    def mark(self, reports: Sequence[Report]) -> None:
-        """Tell how ranks ended, for those who list tasks; without it they look closer."""
+    def mark(self, tags: Mapping[str, str]) -> None:
+        """Tell of ranks, as `marks` has it, for those who list tasks; without it they look
+        closer."""
 
     def put_off_deadline(self) -> None:
         """The time of the task starts anew with every boot of a machine, but not of the agent."""

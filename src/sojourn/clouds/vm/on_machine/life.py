@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, Config
+from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.on_machine.authorized import authorize
 from sojourn.clouds.vm.on_machine.hostkeys import publish
+from sojourn.clouds.vm.on_machine.unstored import STORING
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
 from sojourn.storage.store import StoreAddress, open_store
@@ -29,6 +33,7 @@ __all__ = ["live"]
 
 _RIGHTS_EVERY = 5.0  # seconds
 _NOTICE_EVERY = 2.0  # seconds; a notice comes half a minute before the end, or earlier
+_RANK_AND_ATTEMPT = re.compile(r"\d{1,6} \d{1,6}", re.ASCII)
 _DISK = "/opt/sojourn/disk"
 _FAILURES = Path("/opt/sojourn/failures")
 
@@ -41,6 +46,7 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
     settings: dict[str, Any] = json.loads(file.read_text())
     group = join(settings)
     refused = _refused(settings, group)
+    STORING.unlink(missing_ok=True)  # of an agent that died
     # Not waited for: it may take long to be allowed, and with rights of the user's may never be.
     aside("deadline", group.put_off_deadline)
     agent = subprocess.Popen(
@@ -58,7 +64,7 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
         "host keys",
         lambda: publish(lambda: _opened(config), f"{settings['host_keys']}{config.machine}"),
     )
-    aside("notices", lambda: _watch(agent, group, settings["heartbeat"]))
+    aside("notices", lambda: _watch(agent, group, settings["heartbeat"], marked=settings["marks"]))
     code = agent.wait()
     if code == -signal.SIGTERM:
         code = GONE  # it was told to go before it could listen
@@ -81,7 +87,7 @@ def _end(settings: dict[str, Any], config: Config, group: Group) -> None:
     ranks = settings.get("gang", 0)
     reports = _reports(config) if ranks or settings.get("marks") else []
     if settings.get("marks"):
-        group.mark(reports)
+        group.mark(marks.tags_of(reports))
     ended = {report.rank for report in reports if report.outcome.final}
     group.leave(for_good=True, last=0 < ranks <= len(ended))
 
@@ -147,10 +153,18 @@ def _reports(config: Config) -> list[Report]:
         return []
 
 
-def _watch(agent: subprocess.Popen[str], group: Group, heartbeat: float) -> None:
-    """Hand notices of the cloud on to the agent, and get it the time to store its work."""
+def _watch(agent: subprocess.Popen[str], group: Group, heartbeat: float, *, marked: bool) -> None:
+    """Hand notices of the cloud on to the agent, and get it the time to store its work.
+
+    `marked`: what the agent cannot store is told at the group.
+    """
     warned = False
+    told = ""
     while agent.poll() is None:
+        if marked and (now := _unstored()) != told:
+            told = now
+            rank, attempt = map(int, now.split())
+            aside("mark", partial(group.mark, marks.unstored(rank, attempt)))
         try:
             reason = group.notice()
             if reason:
@@ -166,6 +180,15 @@ def _watch(agent: subprocess.Popen[str], group: Group, heartbeat: float) -> None
         except OSError as error:
             say(f"the metadata service does not answer: {error}")
         time.sleep(_NOTICE_EVERY)
+
+
+def _unstored() -> str:
+    """The rank and attempt whose results the agent cannot store; empty: none."""
+    try:
+        told = STORING.read_text()
+    except (OSError, ValueError):
+        return ""
+    return told if _RANK_AND_ATTEMPT.fullmatch(told) else ""
 
 
 def _ends_within(agent: subprocess.Popen[str], seconds: float) -> bool:

@@ -14,10 +14,11 @@ from sojourn.core.report import Outcome, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["MOST", "RANK", "number", "read", "tags_of"]
+__all__ = ["MOST", "RANK", "number", "read", "storing", "tags_of", "unstored"]
 
 RANK = "sojourn:rank:"
 MOST = 30  # ranks; a group has 50 tags at most, the user's and ours among them
+_UNSTORED = "storing"  # no outcome: the script has ended, and its results are not stored yet
 _LONGEST = 256  # characters of a value
 _FORBIDDEN = re.compile(r"[^\w +\-=.:/@]", re.ASCII)
 # Machines can write anything, and some clouds take texts of any length.
@@ -31,6 +32,21 @@ _FORM = re.compile(
 def tags_of(reports: Iterable[Report]) -> dict[str, str]:
     """The tags that tell of those reports that are final."""
     return {f"{RANK}{report.rank}": _value(report) for report in reports if report.outcome.final}
+
+
+def unstored(rank: int, attempt: int) -> dict[str, str]:
+    """The tag that tells that the results of a rank cannot be stored yet; its outcome follows."""
+    return {f"{RANK}{rank}": f"{_UNSTORED} {attempt} none"}
+
+
+def storing(tags: Mapping[str, str]) -> set[int]:
+    """The ranks of which the tags of a group say so."""
+    found = set()
+    for key, value in tags.items():
+        rank = key.removeprefix(RANK)
+        if key.startswith(RANK) and value.partition(" ")[0] == _UNSTORED:
+            found.add(number(rank))
+    return found
 
 
 def _value(report: Report) -> str:
