@@ -11,6 +11,7 @@ import io
 import os
 import queue
 import shlex
+import stat
 import threading
 import time
 from contextlib import suppress
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Neighbour", "NeighbourScript", "launcher"]
 
+_RUN_HERE = "run"
 _RUN = "/sojourn/run"  # where the launcher expects it
 _PIPES = ("control", "status", "output", "printed")
 _READY = "ready"  # a pipe, too: it is there when all others are
@@ -60,7 +62,7 @@ class Neighbour:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._run = folder / "run"
+        self._run = folder / _RUN_HERE
         self._messages: queue.Queue[list[str]] = queue.Queue(_UNHEARD)
         self._here = threading.Event()
         self._owner = (os.geteuid(), os.getegid())
@@ -71,16 +73,18 @@ class Neighbour:
 
     def prepare(self) -> None:
         """Make the pipes; the other side waits for them."""
-        self._run.mkdir(mode=0o755, parents=True, exist_ok=True)
-        for name in _PIPES:
-            _make_pipe(self._run / name)
-        self._control = os.open(self._run / "control", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._printed = _Printed(self._run / "printed")
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        self._output = os.open(self._run / "output", flags)
-        status = os.open(self._run / "status", flags)
-        aside("neighbour", lambda: self._listen(status))
-        _make_pipe(self._run / _READY)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        Shared(self._folder).make(_RUN_HERE, 0o755)
+        with Beneath(self._run, strict=True) as there:
+            folder = there.folder("")
+            for name in _PIPES:
+                _make_pipe(folder, name)
+            self._control = _open_pipe(folder, "control", os.O_RDWR)
+            self._printed = _Printed(_open_pipe(folder, "printed", os.O_RDWR))
+            self._output = _open_pipe(folder, "output", os.O_RDONLY)
+            status = _open_pipe(folder, "status", os.O_RDONLY)
+            aside("neighbour", lambda: self._listen(status))
+            _make_pipe(folder, _READY)
 
     def wait(self, seconds: float) -> bool:
         """Whether the other container is there, after this long at most."""
@@ -131,7 +135,7 @@ class Neighbour:
     def _hide_pipes(self) -> None:
         """Both sides have them open: the script must neither find nor remove them."""
         for name in (*_PIPES, _READY):
-            (self._run / name).unlink(missing_ok=True)
+            Shared(self._run).remove(name)
 
     def _write(self, name: str, text: str) -> None:
         """For the script's user to read and for nobody else, if we can give it away."""
@@ -298,9 +302,9 @@ class _Printed:
     That log is a copy for people who look at the container. One that takes nothing is given up.
     """
 
-    def __init__(self, pipe: Path) -> None:
+    def __init__(self, pipe: int) -> None:
         self._lock = threading.Lock()
-        self._pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._pipe = pipe
 
     def write(self, data: bytes) -> None:
         with self._lock:
@@ -347,11 +351,25 @@ def _interpreter(file: Path) -> str:
     return words[0] if words and words[0].startswith("/") else ""
 
 
-def _make_pipe(path: Path) -> None:
-    """For the script's user, who may be another."""
-    with suppress(FileExistsError):
-        os.mkfifo(path)
-    path.chmod(0o666)
+def _make_pipe(folder: int, name: str) -> None:
+    """For the script's user, who may be another; in place of whatever else has this name."""
+    try:
+        os.mkfifo(name, dir_fd=folder)
+    except FileExistsError:
+        if not stat.S_ISFIFO(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=folder)
+            os.mkfifo(name, dir_fd=folder)
+    let_in(folder, name, 0o666)
+
+
+def _open_pipe(folder: int, name: str, how: int) -> int:
+    """A pipe, and nothing else that may have its name by now."""
+    flags = how | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    found = os.open(name, flags, dir_fd=folder)
+    if not stat.S_ISFIFO(os.fstat(found).st_mode):
+        os.close(found)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return found
 
 
 def _give(folder: Path, workdir: Path, owner: tuple[int, int]) -> None:
@@ -367,7 +385,8 @@ def _give(folder: Path, workdir: Path, owner: tuple[int, int]) -> None:
             for item in items:
                 os.chown(item.name, *owner, dir_fd=here, follow_symlinks=False)
         os.chown(there.folder(""), *owner)
-    folder.chmod(0o755)
+    with Beneath(folder) as there:
+        os.fchmod(there.folder(""), 0o755)
 
 
 def _open_to_all(workdir: Path) -> None:

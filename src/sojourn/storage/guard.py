@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.above import FromAbove
 from sojourn.core.guarded import guarded_part
+from sojourn.storage.beneath import Beneath, is_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,11 +64,21 @@ def _repositories(paths: Iterable[str], into: Path | None) -> dict[str, frozense
         if name.lower() in _MAKE_ONE:
             coming[folder].add(name.lower())
     found = {}
+    there = Beneath(into) if into and os.path.isdir(into) else None
     for folder, names in coming.items():
-        here = {
-            name.lower() for name in _REPOSITORY if into and os.path.lexists(into / folder / name)
-        }
+        here = {name.lower() for name in _REPOSITORY if there and _has(there, folder, name)}
         if names | here == _MAKE_ONE:
             # One that has a HEAD here must not get the rest of it either.
             found[folder] = _RUN | _MAKE_ONE if "head" in here else _RUN
     return found
+
+
+def _has(there: Beneath, folder: str, name: str) -> bool:
+    """Step by step: a path may be longer than the system takes at once."""
+    try:
+        os.stat(name, dir_fd=there.folder(folder), follow_symlinks=False)
+    except OSError as error:
+        if not is_elsewhere(error):
+            raise
+        return False
+    return True

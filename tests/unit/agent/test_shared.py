@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from sojourn.agent.disk import remove_tree
 from sojourn.agent.given import put_into, stage
 from sojourn.agent.marking import Marking
-from sojourn.agent.neighbour import _give, _open_to_all
+from sojourn.agent.neighbour import Neighbour, _give, _open_to_all
 from sojourn.agent.shared import Shared
 from sojourn.storage.gangs import Mark
 from tests.support.deep import exchange, make_deep, removed
@@ -216,3 +218,48 @@ class _Listed(list[object]):
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+@pytest.mark.parametrize("what", ["folder", "control", "output", "printed", "status", "ready"])
+def test_pipes_are_not_made_or_opened_through_links(
+    tmp_path: Path, outside: Path, untouched: Callable[[], bool], what: str
+) -> None:
+    """As an image could leave them there whose shell runs beside the agent."""
+    run = tmp_path / "machine" / "run"
+    run.mkdir(parents=True)
+    if what == "folder":
+        exchange(run, outside)
+        with pytest.raises(OSError):  # noqa: PT011
+            Neighbour(run.parent).prepare()
+    else:
+        (run / what).symlink_to(outside / "f")
+        Neighbour(run.parent).prepare()
+        assert (run / what).is_fifo()
+        assert not (run / what).is_symlink()
+    assert untouched()
+
+
+def test_pipes_become_no_links_while_they_are_made(
+    tmp_path: Path, outside: Path, untouched: Callable[[], bool]
+) -> None:
+    run = tmp_path / "machine" / "run"
+    run.mkdir(parents=True)
+    over = threading.Event()
+
+    def race() -> None:
+        while not over.is_set():
+            for name in ("control", "status", "output", "printed"):
+                with suppress(OSError):
+                    (run / "link").symlink_to(outside / "f")
+                    (run / "link").rename(run / name)
+
+    racing = threading.Thread(target=race)
+    racing.start()
+    try:
+        for _ in range(200):
+            with suppress(OSError):
+                Neighbour(run.parent).prepare()
+    finally:
+        over.set()
+        racing.join()
+    assert untouched()

@@ -47,7 +47,7 @@ _BOOT = f"""\
 command -v python3 >/dev/null || {{
     echo 'no python3 in the image of the agent' | tee /dev/termination-log
     sleep 30
-    mkdir -p {places.FOLDER}/run && : >{places.FOLDER}/run/over
+    mkdir -p {places.FOLDER}/run/over # no file: it would be written through a symlink
     exit 70
 }}
 # As process 1, Python would not hear a signal that comes before it listens.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,22 @@ def test_an_image_without_ssh_is_told(here: Path) -> None:
     done = _run(file, here, PATH=str(tools))
     assert done.returncode == 1
     assert "the image has no ssh" in done.stderr
+
+
+@pytest.mark.parametrize(("rank", "link"), [(1, "script"), (0, "script"), (0, "program")])
+def test_scripts_are_not_written_through_links(here: Path, rank: int, link: str) -> None:
+    """Of the image, whose shell runs beside the agent."""
+    outside = here / "outside"
+    outside.write_text("of the agent's container")
+    if link == "script":
+        (here / "there").mkdir()
+        started = _Started()
+        launch = mpi_launch(started, rank, 2, "openmpi")
+        (here / "there/script").symlink_to(outside)
+        with suppress(OSError):
+            launch(here / "there/script", here, _alone(here), (), lambda: None)
+    else:
+        (here / link).symlink_to(outside)
+        _start(here, rank)
+    assert outside.read_text() == "of the agent's container"
+    assert outside.stat().st_mode & 0o111 == 0

@@ -37,3 +37,25 @@ def test_a_user_that_is_not_there_is_no_obstacle(
     authorize("nobody-here", "ssh-rsa B mine")
     assert "could not authorize the SSH key for nobody-here" in "".join(capsys.readouterr())
     assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("link", [".ssh", ".ssh/authorized_keys"])
+def test_no_link_of_the_users_is_followed(
+    home: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+    link: str,
+) -> None:
+    """By root: it would write, and give away, what is not the user's."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "authorized_keys").write_text("secret\n")
+    before = [path.stat() for path in (outside, outside / "authorized_keys")]
+    (home / link).parent.mkdir(exist_ok=True)
+    target = outside if link == ".ssh" else outside / "authorized_keys"
+    (home / link).symlink_to(target)
+    authorize("ubuntu", "ssh-rsa B mine")
+    assert "could not authorize the SSH key for ubuntu" in "".join(capsys.readouterr())
+    assert (outside / "authorized_keys").read_text() == "secret\n"
+    assert [path.stat()[:9] for path in (outside, outside / "authorized_keys")] == [
+        each[:9] for each in before
+    ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
+
+import pytest
 
 from sojourn.clouds.vm.cleaning import keys_of
 from sojourn.clouds.vm.on_machine.cleaning import forget, without
@@ -51,6 +55,56 @@ def test_what_is_of_the_task_goes_and_all_else_stays(tmp_path: Path) -> None:
         "home/me/.ssh/authorized_keys": THEIRS,
     }
     assert (tmp_path / "tmp").is_dir()
+
+
+def test_no_link_of_a_user_is_followed(tmp_path: Path) -> None:
+    """By root: it would take lines from files, or empty them, that are not the user's."""
+    root, ours = tmp_path / "root", f"ssh-ed25519 {KEY} tpi-x\n"
+    kept = {"keys/authorized_keys": ours, "file": ours, "logs/file": "x"}
+    for path, text in kept.items():
+        put(tmp_path / "outside", path, text)
+    put(root, "home/one/data")
+    put(root, "var/log/service/log")
+    put(root, "home/two/.ssh/authorized_keys2", ours + THEIRS)
+    (root / "home/one/.ssh").symlink_to(tmp_path / "outside/keys")
+    (root / "home/two/.ssh/authorized_keys").symlink_to(tmp_path / "outside/file")
+    os.mkfifo(root / "home/two/.ssh/authorized_keys3")
+    (root / "var/log/service/link").symlink_to(tmp_path / "outside/logs")
+    (root / "var/log/service/file").symlink_to(tmp_path / "outside/file")
+    forget(root, [KEY], "host")
+    assert files(tmp_path / "outside") == kept
+    assert (root / "home/two/.ssh/authorized_keys2").read_text() == THEIRS
+    assert (root / "var/log/service/log").read_text() == ""
+
+
+@pytest.mark.parametrize("racing", ["home/one/.ssh", "home/one/.ssh/authorized_keys"])
+def test_what_becomes_a_link_while_it_is_cleaned_is_not_followed(
+    tmp_path: Path, racing: str
+) -> None:
+    root, ours = tmp_path / "root", f"ssh-ed25519 {KEY} tpi-x\n"
+    put(tmp_path / "outside", "authorized_keys", ours)
+    put(root, "home/one/.ssh/authorized_keys", THEIRS)
+    there, link = root / racing, root / "link"
+    leads = tmp_path / "outside" if there.name == ".ssh" else tmp_path / "outside/authorized_keys"
+    over = threading.Event()
+
+    def race() -> None:
+        while not over.is_set():
+            there.rename(root / "away")
+            link.symlink_to(leads)
+            link.rename(there)
+            there.unlink()
+            (root / "away").rename(there)
+
+    thread = threading.Thread(target=race)
+    thread.start()
+    try:
+        for _ in range(300):
+            forget(root, [KEY], "host")
+    finally:
+        over.set()
+        thread.join()
+    assert (tmp_path / "outside/authorized_keys").read_text() == ours
 
 
 def test_a_tree_without_any_of_it_is_clean(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.agent.mpi import for_open_mpi, ssh_arguments
 from sojourn.agent.servers import await_servers
+from sojourn.agent.shared import Shared
 from sojourn.clouds.k8s.on_machine import places
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = ["mpi_launch", "mpi_variables"]
 
 _FOLDER = "/tmp/sojourn-mpi"  # noqa: S108 -- of the script's own container
 _PORT = 2222
+_LONGEST = 16 << 20  # bytes of a script; a task has fewer
 _PROGRAM = "program"  # the user's script, beside the one that prepares for it
 _ARGUMENTS = f"-F {_FOLDER}/ssh_config"
 _KEYS = f"""\
@@ -115,15 +117,16 @@ def mpi_launch(start: Launch, rank: int, slots: int, implementation: str) -> Lau
         arguments: Sequence[str],
         wake: Callable[[], None],
     ) -> RunningScript:
+        here = Shared(file.parent)
         if rank:
-            file.write_text(_WORKER)
+            here.write(file.name, _WORKER.encode(), 0o755)
             return start(file, workdir, environment, (), wake)
         program = file.with_name(_PROGRAM)
-        file.rename(program)
-        program.chmod(0o755)
+        here.write(_PROGRAM, here.read(file.name, _LONGEST), 0o755)
         per_host = f" slots={slots}" if implementation == "openmpi" else f":{slots}"
         text = _LAUNCHER.replace("@SLOTS@", per_host)
-        file.write_text(text.replace("@PROGRAM@", shlex.quote(str(program))))
+        text = text.replace("@PROGRAM@", shlex.quote(str(program)))
+        here.write(file.name, text.encode("utf-8", "surrogateescape"), 0o755)
         hosts = Path(environment["SOJOURN_HOSTS"]).read_text().split()
         await_servers([(host, _PORT) for host in hosts[1:]], threading.Event())
         ours = mpi_variables(slots, implementation)

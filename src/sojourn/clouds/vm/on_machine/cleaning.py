@@ -9,14 +9,23 @@ machine. A killed one says nothing, and the machine stays until somebody takes i
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from sojourn.storage.beneath import Beneath, is_elsewhere
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["forget", "without"]
 
@@ -48,7 +57,8 @@ _GONE = (
     "var/tmp/*",
     "var/tmp/.[!.]*",
 )
-_KEYS = ("root/.ssh/authorized_keys*", "home/*/.ssh/authorized_keys*")
+_HOMES = ("root", "home/*")
+_KEYS = "authorized_keys"
 _EMPTIED = ("etc/machine-id",)  # present and empty: the next boot makes a new one
 _LOGS = "var/log"
 _HOSTNAME, _HOSTS = "etc/hostname", "etc/hosts"  # each boot of a new machine sets them
@@ -89,9 +99,9 @@ def forget(root: Path, keys: list[str], host: str) -> None:
         for path in _found(root, pattern):
             # What is mounted there is not on this disk, and none of ours.
             subprocess.run(["rm", "-rf", "--one-file-system", path], check=True)
-    for pattern in _KEYS:
-        for path in _found(root, pattern):
-            _rewrite(Path(path), keys)
+    for pattern in _HOMES:
+        for home in _found(root, pattern):
+            _forget_keys(home, keys)
     if (root / _HOSTS).is_file():
         _rewrite(root / _HOSTS, [host])
     if (root / _HOSTNAME).is_file():
@@ -99,9 +109,58 @@ def forget(root: Path, keys: list[str], host: str) -> None:
     for name in _EMPTIED:
         if (root / name).is_file():
             os.truncate(root / name, 0)
-    for log in (root / _LOGS).rglob("*"):
-        if log.is_file() and not log.is_symlink():
-            os.truncate(log, 0)
+    if (root / _LOGS).is_dir():
+        _empty(root / _LOGS)
+
+
+def _forget_keys(home: str, keys: list[str]) -> None:
+    """By root, in a folder of a user's: no symlink there is followed. Files stay theirs."""
+    with Beneath(home) as there:
+        try:
+            names = os.listdir(there.folder(".ssh"))
+        except OSError as error:
+            if not is_elsewhere(error):
+                raise
+            return
+        for name in names:
+            if name.startswith(_KEYS):
+                with _opened(there.folder(".ssh"), name) as file:
+                    before = file.read() if file else b""
+                    after = without(before, keys)
+                    if file and after != before:
+                        file.seek(0)
+                        file.truncate()
+                        file.write(after)
+
+
+def _empty(logs: Path) -> None:
+    """Some folders of logs belong to users that are not root."""
+    with Beneath(logs) as there:
+        for path, items in there.walk():
+            for item in items:
+                if item.is_file(follow_symlinks=False):
+                    with _opened(there.folder(path), item.name) as file:
+                        if file:
+                            file.truncate(0)
+
+
+@contextmanager
+def _opened(folder: int, name: str) -> Iterator[BinaryIO | None]:
+    """A file to read and write; None: whatever else has this name."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        found = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if not is_elsewhere(error) and error.errno not in (errno.EISDIR, errno.ENXIO):
+            raise
+        yield None
+        return
+    if not stat.S_ISREG(os.fstat(found).st_mode):
+        os.close(found)
+        yield None
+        return
+    with open(found, "r+b") as file:
+        yield file
 
 
 def _found(root: Path, pattern: str) -> list[str]:
