@@ -235,6 +235,29 @@ def test_two_that_delete_a_task_at_the_same_time_both_succeed(lab: Lab, call: st
     assert sojourn.list_tasks() == []
 
 
+def test_stop_and_delete_at_the_same_time_both_succeed(lab: Lab) -> None:
+    handle = lab.create(WAITING)
+    until(lambda: log_of(handle) == ["up"])
+    with failing(_Together("scale")), ThreadPoolExecutor(2) as pool:
+        deleted = pool.submit(sojourn.get(handle.id).delete)
+        stopped = pool.submit(sojourn.get(handle.id).stop)
+    assert (deleted.result(), stopped.result()) == (None, None)
+    assert lab.output() == {"attempts": "1\n"}
+    assert sojourn.list_tasks() == []
+
+
+@pytest.mark.parametrize("call", ["read", "load", "records"])
+def test_gc_passes_over_what_another_command_deletes_meanwhile(lab: Lab, call: str) -> None:
+    """Whichever of its calls comes too late."""
+    handle = lab.create(_DONE)
+    until(lambda: handle.status().state is State.SUCCEEDED)
+    with failing(_Before(call, handle.delete)):
+        sojourn.gc()
+    assert sojourn.gc() == []
+    assert lab.output() == {"it": "done\n"}
+    assert sojourn.list_tasks() == []
+
+
 @pytest.mark.parametrize(("verb", "call"), [("pull", "load"), ("pull", "pull"), ("stop", "fleet")])
 def test_who_pulls_or_stops_what_another_command_deletes_is_told(
     lab: Lab, verb: str, call: str

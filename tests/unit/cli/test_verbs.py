@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,21 @@ def test_gc(shell: Shell) -> None:
     assert shell.ok("gc", "--yes") == f"Deleted {ended}  ended: succeeded\n"
     assert shell.tasks() == [running]
     assert "Nothing to delete." in shell("gc").stderr
+
+
+def test_gc_beside_gc_and_delete(shell: Shell) -> None:
+    """What another command deletes first is deleted."""
+    tasks = [shell.detached("true", "--name", f"ended{number}") for number in range(4)]
+    for task in tasks:
+        until(lambda task=task: shell.state(task) == "succeeded")  # type: ignore[misc]
+    commands = [("gc", "--yes"), ("delete", *reversed(tasks)), ("gc", "--yes")]
+    with ThreadPoolExecutor(3) as pool:
+        ended = list(pool.map(lambda words: shell(*words), commands))
+    said = "".join(each.stdout + each.stderr for each in ended)
+    assert "Kept" not in said
+    assert "--force" not in said
+    assert (ended[0].returncode, ended[2].returncode) == (0, 0), said
+    assert shell.tasks() == []
 
 
 def _become_another_computer(shell: Shell) -> None:
