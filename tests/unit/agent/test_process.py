@@ -54,10 +54,11 @@ _HOPPER = """
 #include <fcntl.h>
 #include <unistd.h>
 int main(int count, char **words) {
-    for (int chain = 0; chain < 4 && fork(); chain++);
-    // Bounded: until they are chased, those that ended are zombies, and a system has few numbers.
-    for (int hops = 0; hops < 2000 && access(words[1], F_OK); hops++) {
-        usleep(500);
+    for (int chain = 0; chain < 1 && fork(); chain++);
+    // Bounded, but by far more than it takes to give up on it. Not faster than this: until they are
+    // chased, those that ended are zombies, and a system has few numbers.
+    for (int hops = 0; hops < 3000 && access(words[1], F_OK); hops++) {
+        usleep(2000);
         if (fork()) _exit(0);
         if (words[2][0] == 's') setsid();
     }
