@@ -31,6 +31,7 @@ _GO_WITHIN = 60.0
 # deleted: deleting begins with that.
 _STOPPED_FOR_LOOKS = 3
 _STOPPED_FOR = 3.0
+_PRINTING = frozenset({State.RUNNING, State.STORING})
 _WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
 
 
@@ -180,12 +181,30 @@ class _Follower:
         if not now.state.ended:
             self._ended = self._gone = None
         # Read after the state: a machine writes the last of its log before it reports.
+        begun = False
         for line in self._data.logs(ctx, self._cursor, self._part):
             self._announce(ctx, line.rank, line.attempt)
+            begun = begun or self._begin(ctx, now, line)
             yield line
         self._part = self._part._replace(tail=None, since="")  # new lines are all meant
-        self._tell(ctx, now)
+        if not begun or now.state.ended:  # else the lines are newer than this state
+            self._tell(ctx, now)
         self.over = over
+
+    def _begin(self, ctx: Context, now: Status, line: LogLine) -> bool:
+        """Tell that the task runs before the first line of an attempt; whether that was new."""
+        seen = self._seen
+        if seen is None:
+            begins = not now.state.ended  # else this is the log of a task that is over
+        elif seen.state in _PRINTING or (seen.state.ended and now.state.ended):
+            return False
+        else:
+            before = [rank.attempt for rank in seen.ranks if rank.rank == line.rank]
+            begins = line.attempt > max(before, default=0)  # else it was printed before
+        if begins:
+            running = replace(now, state=State.RUNNING, reason="", exit_code=None, activity=None)
+            self._tell(ctx, now if now.state is State.RUNNING else running)
+        return begins
 
     def _status(self, ctx: Context) -> Status:
         now = status(ctx, self._cloud, self._id)

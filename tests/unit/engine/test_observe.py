@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -137,3 +138,52 @@ def test_where_the_next_attempt_is(
         seen.insert(1, _on("a", 1))
     _follow(monkeypatch, *seen, ctx=Context(told.append))
     assert [event.message for event in told if isinstance(event, Note)] == [said]
+
+
+_SUCCEEDED = Status(State.SUCCEEDED, "", 0, (RankStatus(0, State.SUCCEEDED, 1, 0),))
+
+
+@pytest.mark.parametrize(
+    ("seen", "lines", "told"),
+    [
+        ([_provisioning("x"), _provisioning("x"), _RUNNING], [[], ["1"]], "provisioning running 1"),
+        ([_RUNNING], [["1"]], "running 1"),
+        ([_provisioning("x"), _SUCCEEDED], [[], ["1"]], "provisioning running 1 succeeded"),
+        ([_SUCCEEDED], [["1"]], "1 succeeded"),
+        ([_RUNNING, _RUNNING], [["1"], ["2"]], "running 1 2"),
+    ],
+    ids=["late state", "first look", "short script", "over before", "more lines"],
+)
+def test_a_task_runs_before_its_first_line(
+    monkeypatch: pytest.MonkeyPatch, seen: list[Status], lines: list[list[str]], told: str
+) -> None:
+    looks = iter(lines)
+    monkeypatch.setattr(
+        _Quiet, "logs", lambda *_: [LogLine(0, 1, "", each) for each in next(looks, [])]
+    )
+    monkeypatch.setattr(observe._Follower, "_are_gone", lambda *_: True)
+    states = iter([*seen, INCOMPLETE])
+    monkeypatch.setattr(observe, "status", lambda *_: next(states))
+    said: list[str] = []
+
+    def note(event: object) -> None:
+        if isinstance(event, StatusChanged):
+            said.append(event.state)
+
+    cloud: Any = _Quiet()
+    with suppress(NotFound):
+        for line in observe.follow(Context(note), cloud, TaskId.deterministic("x")):
+            said.append(line.text)
+    assert " ".join(said) == told
+
+
+def test_the_last_lines_of_a_lost_machine_do_not_begin_the_next_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = Status(State.RECOVERING, "lost", None, (RankStatus(0, State.RECOVERING, 1),))
+    looks = iter([[], [], [LogLine(0, 1, "", "x")], []])
+    monkeypatch.setattr(_Quiet, "logs", lambda *_: next(looks))
+    told: list[Any] = []
+    _follow(monkeypatch, _on("a", 1), lost, lost, lost, INCOMPLETE, ctx=Context(told.append))
+    states = [event.state for event in told if isinstance(event, StatusChanged)]
+    assert states == ["running", "recovering"]

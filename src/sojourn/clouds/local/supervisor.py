@@ -143,6 +143,8 @@ class Supervisor:
     def _lost(self, machine: LocalMachine) -> None:
         if machine.ended() == GONE:
             self._tell("machine-gone", machine.id, "Machine interrupted")
+        elif machine.ended() == -signal.SIGTERM:  # the notice came before it could take one
+            self._tell("machine-gone", machine.id, "Machine stopped before it began")
         else:
             words = machine.last_words()
             description = "Machine lost" + (f": {words}" if words else "")

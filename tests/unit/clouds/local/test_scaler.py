@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import sojourn
 from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.scaler import LocalScaler
 from sojourn.clouds.local.starts import Starts
@@ -176,3 +177,18 @@ def test_when_the_next_start_is_due(folders: TaskFolders, written: str, due: boo
     now = time.time()
     folders.starts.write_text(written.format(now=now, before=now - 31, later=now + 100))
     assert Starts(folders.starts).are_due() is due
+
+
+def test_a_machine_that_is_stopped_while_it_starts_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    handle = sojourn.create(sojourn.Task("#!/bin/sh\nsleep 60\n"))
+    try:
+        until(lambda: [each.code for each in handle.events()] == ["machine-started"])
+        handle.stop()
+        [_, last] = handle.events()
+        assert last.code == "machine-gone"
+    finally:
+        handle.delete()
