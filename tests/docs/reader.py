@@ -11,6 +11,7 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from sojourn.core.words import ADJECTIVES, ANIMALS, COLOURS
 from tests.docs.blocks import ROOT
 from tests.support.processes import MARK, marked
 from tests.support.waiting import until
@@ -177,5 +178,6 @@ _NORMAL = [
     (r"\b[a-z0-9]{16}-[0-9a-f]{16}\b", "MACHINE"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
     (r"created \w+ ago", "created AGE ago"),
-    (r"\bran \w+,", "ran TIME,"),
+    (r"\bran \d\w*", "ran TIME"),
+    (rf"\b({'|'.join(ADJECTIVES)})-({'|'.join(COLOURS)})-({'|'.join(ANIMALS)})\b", "NAME"),
 ]

@@ -105,6 +105,7 @@ def create(
     *,
     id: TaskId | None = None,
     gitignore: bool = False,
+    command: str = "",
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
     **changes: Unpack[Fields],
@@ -114,12 +115,13 @@ def create(
     A task with a name that kept its machines `warm` after its last run uses them again.
 
     `task`: or the path of its file, as `load` takes it. `changes`: fields that are to be other
-    than in the task. `id`: that of an earlier creation, to go on with it.
+    than in the task. `id`: that of an earlier creation, to go on with it. `command`: what lists
+    show of it, instead of how its script begins.
     """
     task = _task(task, changes)
     ctx = ctx or context_for(on_event)
     cloud = clouds.load(task.cloud)
-    launch = launch_of(ctx, task, id, gitignore)
+    launch = replace(launch_of(ctx, task, id, gitignore), command=command)
     if not (task.warm and task.name and engine.again.run_again(ctx, cloud, launch)):
         engine.creation.create(ctx, cloud, launch)
     return Handle(cloud, launch.id, ctx, launch.task)

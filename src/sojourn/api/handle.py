@@ -104,6 +104,11 @@ class Handle:
         """How each attempt that is over ended."""
         return self._cloud.data(self._id).reports(self._ctx)
 
+    @property
+    def short(self) -> str:
+        """Its name, which commands take as well; its id if this computer has two of that name."""
+        return engine.ledger.short(self._id)
+
     def origin(self) -> Origin | None:
         """How this computer created it; None if it did not, or has forgotten."""
         return engine.ledger.find(self._id)

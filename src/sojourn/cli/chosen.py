@@ -33,7 +33,7 @@ def chosen(session: Session, id: str | None) -> Handle:
             f"Task {handle.id}, the last one created in this folder, no longer exists",
             hint="Run `sojourn list` to see all tasks.",
         )
-    session.ctx.note(f"Using {handle.id}, the last task created in this folder")
+    session.ctx.note(f"Using {handle.short}, the last task created in this folder")
     return handle
 
 

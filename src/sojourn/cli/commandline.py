@@ -40,6 +40,11 @@ class Typed:
         found: Typed = ctx.meta[_KEY]
         return found
 
+    @property
+    def command(self) -> str:
+        """What is run, as it was typed; empty if that tells nothing, as `-` does."""
+        return "" if self.words[:1] == ("-",) else shlex.join(self.words)
+
     def line(self, *words: str) -> str:
         """Another line to type, with the same options; values that may be secret are left out."""
         typed = [*_without_secrets(self.options), *_without_secrets(words)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.cli.chosen import chosen
-from sojourn.cli.render import Unwritable, error_code, error_row, show_error
+from sojourn.cli.render import error_code, error_row, show_error
+from sojourn.cli.screen import Unwritable
 from sojourn.cli.session import opened, told
 from sojourn.core.errors import Cancelled, SojournError
 from sojourn.core.events import StatusChanged

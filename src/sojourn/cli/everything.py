@@ -49,7 +49,8 @@ def all_tasks(
     Asks on a terminal; where there is none, `yes` is required. Whoever declines ends the command.
     """
     from sojourn import api
-    from sojourn.cli.rows import task_columns, task_table
+    from sojourn.cli import screen
+    from sojourn.cli.rows import About, task_columns, task_table
 
     missed: list[SojournError] = []
     with opened(as_json=as_json) as session:
@@ -62,8 +63,9 @@ def all_tasks(
         elif not yes:
             if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise InvalidInput("all", "requires --yes without a terminal")
-            for line in task_table([task_columns(*each) for each in found]):
-                session.ctx.note(line)
+            rows = [task_columns(*each, About.here(each[0])) for each in found]
+            for line in task_table(rows):
+                screen.say(*([line] if isinstance(line, str) else line))
             if not _confirmed(session.ctx, question.format(_tasks(len(found)))):
                 session.ctx.note("Cancelled")
                 raise click.exceptions.Exit(1)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sojourn.cli.interrupts import INTERRUPTED
-from sojourn.cli.render import Unwritable
+from sojourn.cli.screen import Unwritable
 from sojourn.core.errors import AuthError, Cancelled, NotFound, Transient
 from sojourn.core.status import State
 
@@ -26,13 +26,14 @@ _TIMED_OUT = 124  # as timeout(1) has it
 
 def looked_at(session: Session, handle: Handle, **part: Any) -> Status:
     """Show the log until the task has ended; its state then. Ctrl-C ends this, never the task."""
-    back = f"Run `sojourn logs {handle.id} --follow` to follow it again."
+    back = f"Run `sojourn logs {handle.short} --follow` to follow it again."
     try:
         with _leaving(session, back):
             return _followed(session, handle, back, **part)
     except Cancelled:
         raise Cancelled(
-            f"Stopped following; the task keeps running. Run `sojourn stop {handle.id}` to stop it."
+            "Stopped following; the task keeps running. "
+            f"Run `sojourn stop {handle.short}` to stop it."
         ) from None
 
 
@@ -76,9 +77,9 @@ def _leaving(session: Session, back: str) -> Iterator[None]:
 def _way_back(handle: Handle) -> str:
     """`run` would have downloaded the results, and does so no more."""
     return (
-        f"Run `sojourn attach {handle.id}` to reattach and download the results at the end.\n"
-        f"Run `sojourn pull {handle.id}` to download the results so far.\n"
-        f"Run `sojourn delete {handle.id}` to stop it, download the results and delete it."
+        f"Run `sojourn attach {handle.short}` to reattach and download the results at the end.\n"
+        f"Run `sojourn pull {handle.short}` to download the results so far.\n"
+        f"Run `sojourn delete {handle.short}` to stop it, download the results and delete it."
     )
 
 
@@ -86,7 +87,7 @@ def _detached(session: Session, handle: Handle) -> None:
     session.renderer.close()
     session.renew()
     session.ctx.note(
-        f"Detaching from {handle.id}, which keeps running. "
+        f"Detaching from {handle.short}, which keeps running. "
         f"Press Ctrl-C again within {_SECOND_CHANCE:.0f} seconds to stop it."
     )
     give_up = time.monotonic() + _SECOND_CHANCE
@@ -100,8 +101,8 @@ def _detached(session: Session, handle: Handle) -> None:
             _stop(session, handle)
             raise Cancelled(
                 "Stopped; its work so far is saved",
-                hint=f"Run `sojourn start {handle.id}` to resume it.\n"
-                f"Run `sojourn delete {handle.id}` to download its results and delete it.",
+                hint=f"Run `sojourn start {handle.short}` to resume it.\n"
+                f"Run `sojourn delete {handle.short}` to download its results and delete it.",
             )
 
 
@@ -113,7 +114,7 @@ def _stop(session: Session, handle: Handle) -> None:
     except Cancelled:
         raise Cancelled(
             "Not waiting any longer; the task is still stopping",
-            hint=f"Run `sojourn status {handle.id}` to see its state.",
+            hint=f"Run `sojourn status {handle.short}` to see its state.",
         ) from None
 
 

@@ -4,19 +4,19 @@ Results and logs go to standard output; what Sojourn tells of its own work goes 
 With --json, standard output has a JSON object a line; only notes, which are for people, go to
 standard error.
 
-What Sojourn says is escaped where it is written, see `escape`: nothing in it does anything to a
-terminal but our own colours.
+The details of a step are shown with --verbose only.
 """
 
 from __future__ import annotations
 
 import io
-import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol
 
+from sojourn.cli import screen, steps
 from sojourn.cli.interrupts import INTERRUPTED
+from sojourn.cli.screen import Coloured, Line, state_colour
 from sojourn.core.errors import (
     AuthError,
     Cancelled,
@@ -25,7 +25,7 @@ from sojourn.core.errors import (
     SojournError,
     TaskFailed,
 )
-from sojourn.core.escape import escaped, escaped_lines
+from sojourn.core.escape import escaped
 from sojourn.core.events import (
     Event,
     LogLine,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Renderer",
-    "Unwritable",
     "error_code",
     "error_row",
     "make_renderer",
@@ -57,7 +56,6 @@ __all__ = [
 
 _CANCELLED = ("Cancelled", "KeyboardInterrupt")  # how the error of a step begins after Ctrl-C
 _NO_BAR_BEFORE = 0.3  # seconds; most steps are over sooner
-_STATE_COLOURS = {"succeeded": "32", "running": "36", "failed": "31", "timed-out": "31"}
 
 
 class Renderer(Protocol):
@@ -66,7 +64,7 @@ class Renderer(Protocol):
     def __call__(self, event: Event) -> None:
         """Show an event."""
 
-    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
+    def result(self, row: Mapping[str, Any], text: str | Sequence[Line]) -> None:
         """Show a result: its data with --json, else the text, or its lines."""
 
     def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
@@ -86,17 +84,18 @@ def make_renderer(
     timestamps: bool = False,
     quiet: bool = False,
     document: bool = False,
+    verbose: bool = False,
 ) -> Renderer:
     """The renderer for this output.
 
     `ranks`: tell whose line it is; `quiet`: logs only; `document`: with --json, standard output
-    has the result and nothing else.
+    has the result and nothing else; `verbose`: the details of steps, too.
     """
     if as_json:
         return JsonRenderer(document=document)
     if sys.stderr.isatty() and not quiet:
-        return TerminalRenderer(ranks=ranks, timestamps=timestamps)
-    return PlainRenderer(ranks=ranks, timestamps=timestamps, quiet=quiet)
+        return TerminalRenderer(ranks=ranks, timestamps=timestamps, verbose=verbose)
+    return PlainRenderer(ranks=ranks, timestamps=timestamps, quiet=quiet, verbose=verbose)
 
 
 class JsonRenderer:
@@ -107,16 +106,16 @@ class JsonRenderer:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Note):
-            _say(event.message)
+            screen.say(event.message)
         elif not self._document:
             self.result(event.to_dict(), "")
         elif isinstance(event, Warned):
-            _say(f"Warning: {event.message}")
+            screen.say(f"Warning: {event.message}")
 
-    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
+    def result(self, row: Mapping[str, Any], text: str | Sequence[Line]) -> None:
         import json  # loaded only when it is asked for
 
-        _write(json.dumps(row) + "\n")
+        screen.write(json.dumps(row) + "\n")
 
     def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
         self.result(row, "")
@@ -131,10 +130,15 @@ class JsonRenderer:
 class PlainRenderer:
     """Plain lines, for pipes and files."""
 
-    def __init__(self, *, ranks: bool, timestamps: bool, quiet: bool = False) -> None:
+    _coloured: bool | None = None  # not known
+
+    def __init__(
+        self, *, ranks: bool, timestamps: bool, quiet: bool = False, verbose: bool = False
+    ) -> None:
         self._ranks = ranks
         self._timestamps = timestamps
         self._quiet = quiet
+        self._verbose = verbose
         self._open: tuple[int, int] | None = None  # whose line has no end yet on the screen
         self._partial: set[tuple[int, int]] = set()  # whose has none at all yet
 
@@ -142,15 +146,15 @@ class PlainRenderer:
         if isinstance(event, LogLine):
             self.log(event)
         elif isinstance(event, Warned):
-            self.tell(f"Warning: {event.message}")
-        elif not self._quiet:
+            self.tell(Coloured("Warning:", screen.YELLOW), f" {event.message}")
+        elif not self._quiet and (self._verbose or not _is_detail(event)):
             self.event(event)
 
     def event(self, event: Event) -> None:
         if isinstance(event, Note):
             self.tell(event.message)
         elif isinstance(event, StepStarted):
-            self.tell(event.step)
+            self.tell(steps.short(event.step))
         elif isinstance(event, StatusChanged):
             self.tell(state_line(event))
 
@@ -162,36 +166,34 @@ class PlainRenderer:
             return  # the end of a line that others have cut off already
         (self._partial.add if line.partial else self._partial.discard)(whose)
         if self._open not in (None, whose):
-            _write("\n")
+            screen.write("\n")
         head = ""
         if self._open != whose:
             head = f"{line.time} " if self._timestamps else ""
             head += f"[{line.rank}] " if self._ranks else ""
-        _write(head + line.text + ("" if line.partial else "\n"))
+        screen.write(head + line.text + ("" if line.partial else "\n"))
         self._open = whose if line.partial else None
 
-    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
-        lines = text.split("\n") if isinstance(text, str) else text
+    def result(self, row: Mapping[str, Any], text: str | Sequence[Line]) -> None:
         if text:
-            _write("".join(f"{escaped(line)}\n" for line in lines))
+            screen.write_lines(text.split("\n") if isinstance(text, str) else text)
 
     def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
         self.tell(text)
 
     def mark(self, text: str) -> None:
-        dim = sys.stderr.isatty()
-        self.tell(_Coloured(text, "2") if dim else text)
+        self.tell(Coloured(text, screen.DIM))
 
-    def tell(self, *parts: str | _Coloured) -> None:
-        if self._open is not None and _share_a_screen():
+    def tell(self, *parts: str | Coloured) -> None:
+        if self._open is not None and screen.share_a_screen():
             self.end_line()
-        _say(*parts)
+        screen.say(*parts, coloured=self._coloured)
 
     def end_line(self) -> None:
         """End the line of the script that has no end yet."""
         if self._open is not None:
             self._open = None
-            _write("\n")
+            screen.write("\n")
 
     def close(self) -> None:
         self.end_line()
@@ -203,10 +205,12 @@ class TerminalRenderer(PlainRenderer):
     The step at work stands in a line without an end, which gives way to all that is written.
     """
 
-    def __init__(self, *, ranks: bool, timestamps: bool) -> None:
-        super().__init__(ranks=ranks, timestamps=timestamps)
+    _coloured = True
+
+    def __init__(self, *, ranks: bool, timestamps: bool, verbose: bool = False) -> None:
+        super().__init__(ranks=ranks, timestamps=timestamps, verbose=verbose)
         self._bar: tqdm[Any] | None = None
-        self._steps: dict[str, float] = {}  # those at work, and when they began
+        self._steps: dict[tuple[str, str], float] = {}  # those at work, and when they began
         self._drawn = False
 
     def __call__(self, event: Event) -> None:
@@ -214,28 +218,29 @@ class TerminalRenderer(PlainRenderer):
             self._progress(event)
             return
         self._erase()
+        if isinstance(event, StepStarted):
+            self._steps[event.phase, event.step] = time.monotonic()
+        elif isinstance(event, StepEnded):
+            self._steps.pop((event.phase, event.step), None)
         super().__call__(event)
         self._draw()
 
     def event(self, event: Event) -> None:
-        if isinstance(event, StepStarted):
-            self._steps[event.step] = time.monotonic()
-        elif isinstance(event, StepEnded):
-            self._steps.pop(event.step, None)
-            self.tell(f"{event.step}: ", _mark(event), f" in {event.seconds:.1f} s")
+        if isinstance(event, StepEnded):
+            self.tell(*_outcome(event), f" in {event.seconds:.1f} s")
         elif isinstance(event, StatusChanged):
-            self.tell(_Coloured(state_line(event), _STATE_COLOURS.get(event.state, "33")))
+            self.tell(Coloured(state_line(event), state_colour(event.state)))
         elif isinstance(event, Note):
             self.tell(event.message)
 
-    def result(self, row: Mapping[str, Any], text: str | Sequence[str]) -> None:
+    def result(self, row: Mapping[str, Any], text: str | Sequence[Line]) -> None:
         self._erase()
         super().result(row, text)
         self._draw()
 
     def summary(self, row: Mapping[str, Any], text: str, state: str) -> None:
         self._erase()
-        self.tell(_Coloured(text, _STATE_COLOURS.get(state, "33")))
+        self.tell(Coloured(text, state_colour(state)))
 
     def close(self) -> None:
         self._erase()
@@ -244,10 +249,11 @@ class TerminalRenderer(PlainRenderer):
 
     def _progress(self, event: Progress) -> None:
         if self._bar is None:
-            if time.monotonic() - self._steps.get(event.step, 0.0) < _NO_BAR_BEFORE:
+            began = [at for (_, step), at in self._steps.items() if step == event.step]
+            if time.monotonic() - max(began, default=0.0) < _NO_BAR_BEFORE:
                 return
             self._erase()
-            if _share_a_screen():
+            if screen.share_a_screen():
                 self.end_line()
             from tqdm import tqdm  # only when something is drawn: it is not free to load
 
@@ -266,11 +272,14 @@ class TerminalRenderer(PlainRenderer):
     def _draw(self) -> None:
         if not self._steps:
             return
-        if _share_a_screen():
+        if screen.share_a_screen():
             self.end_line()
         self._drawn = True
         # What is wider than the screen goes on in the next line, and could not be erased.
-        _print(escaped(f"{next(reversed(self._steps))} ...")[: _columns() - 1])
+        phase, step = map(steps.short, next(reversed(self._steps)))
+        if phase and not self._verbose:
+            step = f"{phase}: {step[:1].lower()}{step[1:]}"
+        screen.print_(escaped(f"{step} ...")[: screen.columns() - 1])
 
     def _erase(self) -> None:
         if self._bar is not None:
@@ -279,22 +288,20 @@ class TerminalRenderer(PlainRenderer):
         if self._drawn:
             self._drawn = False
             # The whole line, because a terminal adds ^C to what stands there.
-            _print(f"\r{' ' * (_columns() - 1)}\r")
+            screen.print_(f"\r{' ' * (screen.columns() - 1)}\r")
 
 
-class _Coloured(NamedTuple):
-    """Text that a terminal shows in a colour."""
-
-    text: str
-    code: str
+def _is_detail(event: Event) -> bool:
+    return isinstance(event, StepStarted | StepEnded) and bool(event.phase)
 
 
-def _mark(event: StepEnded) -> _Coloured:
+def _outcome(event: StepEnded) -> tuple[str | Coloured, ...]:
     if not event.error:
-        return _Coloured("done", "32")
+        verb, space, rest = steps.done(steps.short(event.step)).partition(" ")
+        return Coloured(verb, screen.GREEN), space + rest
     if event.error.startswith(_CANCELLED):
-        return _Coloured("cancelled", "33")
-    return _Coloured("failed", "31")
+        return f"{steps.short(event.step)}: ", Coloured("cancelled", screen.YELLOW)
+    return f"{steps.short(event.step)}: ", Coloured("failed", screen.RED)
 
 
 def state_line(event: StatusChanged) -> str:
@@ -309,80 +316,20 @@ def state_text(state: str, exit_code: int | None, reason: str) -> str:
     return f"{state}{code}{f': {reason}' if reason else ''}"
 
 
-def _shown(part: str | _Coloured) -> str:
-    if isinstance(part, str):
-        return escaped_lines(part)
-    text = escaped_lines(part.text)
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return text if plain else f"\033[{part.code}m{text}\033[0m"
-
-
-class Unwritable(SojournError):
-    """Standard output takes no more; a full disk above all."""
-
-
-def _write(text: str) -> None:
-    """If its reader has enough, as `head` does, that is raised once; later output is dropped."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _silence(sys.stdout)
-        raise
-    except OSError as error:
-        _silence(sys.stdout)
-        raise _unwritable(error) from error
-
-
-def _unwritable(error: OSError) -> Unwritable:
-    return Unwritable(f"Could not write to standard output: {error.strerror}")
-
-
 def show_unwritable(error: OSError) -> int:
     """The same for what was not written by us; returns the exit code."""
-    _silence(sys.stdout)
-    return show_error(_unwritable(error))
-
-
-def _say(*parts: str | _Coloured) -> None:
-    """Tell something of Sojourn's own work."""
-    _print("".join(map(_shown, parts)) + "\n")
-
-
-def _print(text: str) -> None:
-    """Nobody has to listen to it."""
-    try:
-        print(text, end="", file=sys.stderr, flush=True)  # noqa: T201
-    except OSError:
-        _silence(sys.stderr)
-
-
-def _share_a_screen() -> bool:
-    """Whether results and words end up in the same terminal or file."""
-    try:
-        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
-    except OSError:
-        return False
-
-
-def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-    except OSError:
-        return 80
-
-
-def _silence(stream: TextIO) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    screen.silence(sys.stdout)
+    return show_error(screen.unwritable(error))
 
 
 def show_error(error: SojournError) -> int:
     """Tell an error on standard error; returns the exit code for it."""
-    _say(error.message if isinstance(error, Cancelled) else f"Error: {error.message}")
+    if isinstance(error, Cancelled):
+        screen.say(error.message)
+    else:
+        screen.say(Coloured("Error:", screen.RED), f" {error.message}")
     if error.hint:
-        _say(error.hint.strip())
+        screen.say(error.hint.strip())
     return error_code(error)
 
 
@@ -390,7 +337,10 @@ def show_misuse(error: ClickException) -> None:
     """Tell what is wrong with the command line itself, which may repeat what was typed."""
     text = io.StringIO()
     error.show(file=text)
-    _print(escaped_lines(text.getvalue().expandtabs(4)))  # click indents choices with tabs
+    for line in text.getvalue().expandtabs(4).splitlines():  # click indents choices with tabs
+        label, colon, rest = line.partition(":")
+        error_line = label == "Error" and colon
+        screen.say(*((Coloured("Error:", screen.RED), rest) if error_line else (line,)))
 
 
 def error_row(error: SojournError) -> dict[str, Any]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sojourn.cli.times import age
+from sojourn.cli.screen import Coloured, Line, state_colour
+from sojourn.cli.times import age, seconds_between
+from sojourn.core.clock import utc_now
+from sojourn.core.durations import format_seconds
+from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,13 +17,28 @@ if TYPE_CHECKING:
     from sojourn.api import Handle
     from sojourn.core.status import Status
 
-__all__ = ["status_lines", "status_row", "table", "task_columns", "task_table"]
+__all__ = ["About", "status_lines", "status_row", "table", "task_columns", "task_table"]
 
-_HEADER = ("ID", "STATE", "AGE", "CLOUD", "MACHINE", "REASON")
+_HEADER = ("ID", "STATE", "AGE", "RAN", "CLOUD", "MACHINE", "COMMAND", "REASON")
 _UNKNOWN = "-"
+_WIDEST = 32  # characters of a command; JSON has all of it
 
 
-def status_row(handle: Handle, status: Status, created: str, machine: str) -> dict[str, Any]:
+class About(NamedTuple):
+    """What is known of a task beside its state; empty what is not."""
+
+    created: str = ""
+    machine: str = ""
+    command: str = ""
+
+    @classmethod
+    def here(cls, handle: Handle) -> About:
+        """What this computer remembers of it."""
+        origin = handle.origin()
+        return cls(origin.created, origin.machine, origin.command) if origin else cls()
+
+
+def status_row(handle: Handle, status: Status, about: About) -> dict[str, Any]:
     """The `task` row of the documented schema."""
     return {
         "type": "task",
@@ -39,20 +59,34 @@ def status_row(handle: Handle, status: Status, created: str, machine: str) -> di
             }
             for rank in status.ranks
         ],
-        "created": created,
-        "machine": machine,
+        "created": about.created,
+        "machine": about.machine,
+        "command": about.command,
+        "seconds": run_seconds(status),
     }
 
 
-def status_lines(handle: Handle, status: Status, created: str, machine: str) -> list[str]:
+def run_seconds(status: Status) -> int | None:
+    """How long the newest attempts ran, or run by now; None if that is not known."""
+    runs = any(rank.began and not rank.ended for rank in status.ranks)
+    ends = [utc_now()] if runs else [rank.ended for rank in status.ranks]
+    return seconds_between([rank.began for rank in status.ranks], ends)
+
+
+def status_lines(handle: Handle, status: Status, about: About) -> list[Line]:
     """The same for people."""
-    lines = [f"{handle.id}  {status.state}"]
+    state = str(status.state)
+    lines: list[Line] = [(f"{handle.id}  ", Coloured(state, state_colour(state)))]
     if status.reason:
         lines.append(f"  {status.reason}")
-    about = [f"cloud {handle.cloud}"]
-    about += [f"machine type {machine}"] if machine else []
-    about += [f"created {age(created)} ago"] if age(created) else []
-    lines.append(f"  {', '.join(about)}")
+    lines += [f"  {about.command}"] if about.command else []
+    known = [f"cloud {handle.cloud}"]
+    known += [f"machine type {about.machine}"] if about.machine else []
+    known += [f"created {age(about.created)} ago"] if age(about.created) else []
+    ran = run_seconds(status)
+    verb = "ran" if status.state.ended else "running for"
+    known += [] if ran is None else [f"{verb} {format_seconds(ran)}"]
+    lines.append(f"  {', '.join(known)}")
     rows = [
         (f"  rank {rank.rank}", str(rank.state), f"attempt {rank.attempt}", rank.reason)
         for rank in status.ranks
@@ -62,25 +96,49 @@ def status_lines(handle: Handle, status: Status, created: str, machine: str) -> 
     return lines
 
 
-def task_columns(handle: Handle, status: Status) -> tuple[str, ...]:
-    """What `list` shows of a task; no cell but the last is empty, so that columns can be counted.
-
-    Age and machine type are known of tasks that this computer created.
-    """
-    origin = handle.origin()
+def task_columns(handle: Handle, status: Status, about: About) -> tuple[str, ...]:
+    """What `list` shows of a task. No cell but the last is empty: columns can be counted."""
+    ran = run_seconds(status)
+    command = about.command.replace("\n", " ")
     return (
         handle.id,
         str(status.state),
-        (age(origin.created) if origin else "") or _UNKNOWN,
+        age(about.created) or _UNKNOWN,
+        _UNKNOWN if ran is None else format_seconds(ran),
         handle.cloud,
-        (origin.machine if origin else "") or _UNKNOWN,
+        about.machine or _UNKNOWN,
+        (command if len(command) <= _WIDEST else f"{command[: _WIDEST - 3]}...") or _UNKNOWN,
         status.reason,
     )
 
 
-def task_table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Tasks with a header; nothing if there are none."""
-    return table([_HEADER, *rows]) if rows else []
+def task_table(
+    rows: Sequence[tuple[str, ...]], header: tuple[str, ...] = _HEADER, *, whole: bool = False
+) -> list[Line]:
+    """Tasks, by id and state, with a header; nothing if there are none.
+
+    `whole`: with their whole ids.
+    """
+    if not rows:
+        return []
+    names = {} if whole else _names([row[0] for row in rows])
+    rows = [(names.get(row[0], row[0]), *row[1:]) for row in rows]
+    first, *lines = table([header, *rows])
+    before = max(len(row[0]) for row in (header, *rows)) + 2
+    states = [row[1] for row in rows]
+    return [first, *(_coloured(*each, before) for each in zip(lines, states, strict=True))]
+
+
+def _coloured(line: str, state: str, before: int) -> Line:
+    after = before + len(state)
+    return line[:before], Coloured(line[before:after], state_colour(state)), line[after:]
+
+
+def _names(ids: Sequence[str]) -> dict[str, str]:
+    """For each id its name, which commands take as well; or the id, if several share the name."""
+    names = {id: TaskId.parse(id).name for id in ids}  # noqa: A001
+    counts = Counter(names.values())
+    return {whole: name if name and counts[name] == 1 else whole for whole, name in names.items()}
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sojourn.cli.interrupts import AT_ONCE, answered, listening
-from sojourn.cli.render import Renderer, Unwritable, error_code, error_row, make_renderer
+from sojourn.cli.render import Renderer, error_code, error_row, make_renderer
+from sojourn.cli.screen import Unwritable
 from sojourn.core.context import Context
 from sojourn.core.errors import Cancelled, InvalidInput, SojournError
 from sojourn.core.events import Downloaded
@@ -25,16 +26,18 @@ __all__ = [
     "Session",
     "check_into",
     "complete_id",
+    "display_options",
     "id_argument",
     "ids_argument",
     "into_option",
-    "json_option",
+    "is_verbose",
     "opened",
     "output_option",
     "told",
     "tty_option",
 ]
 
+_VERBOSE = "sojourn.verbose"
 _BROKEN_PIPE = 141  # as a shell has it for a program that SIGPIPE ended
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -91,7 +94,8 @@ class Session:
 @contextmanager
 def opened(*, as_json: bool, **how: bool) -> Iterator[Session]:
     """A session whose signals are handled."""
-    session = Session(make_renderer(as_json=as_json, **how), as_json=as_json)
+    renderer = make_renderer(as_json=as_json, verbose=is_verbose(), **how)
+    session = Session(renderer, as_json=as_json)
     with listening(session):
         yield from _guarded(session, as_json)
 
@@ -130,14 +134,34 @@ def _is_nowhere() -> bool:
     return False
 
 
-def json_option(function: _Function) -> _Function:
-    """Adds --json."""
-    return click.option(
+def display_options(function: _Function) -> _Function:
+    """Adds --json, and --verbose, which `opened` asks for itself."""
+    as_json = click.option(
         "--json",
         "as_json",
         is_flag=True,
         help="Print JSON lines; see docs/reference.md.",
-    )(function)
+    )
+    verbose = click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember,
+        help="Show details.",
+    )
+    return as_json(verbose(function))
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_VERBOSE] = True
+
+
+def is_verbose() -> bool:
+    """Whether the user wants details: every step, whole IDs."""
+    ctx = click.get_current_context(silent=True)
+    return bool(ctx and ctx.meta.get(_VERBOSE))
 
 
 def tty_option(function: _Function) -> _Function:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sojourn.core.errors import Cancelled, Transient
 from sojourn.core.events import Emit, Event, Note, Progress, StepEnded, StepStarted, Warned
@@ -47,20 +47,33 @@ class Context:
         deadline: float = float("inf"),
         cancelled: threading.Event | None = None,
         whole: list[None] | None = None,
+        phase: str = "",
     ) -> None:
         self.emit = emit if isinstance(emit, _InTurn) else _InTurn(emit)
         self.deadline = deadline
         self.cancelled = cancelled or Flag()
         self._whole = [] if whole is None else whole
+        self._phase = phase
 
     def within(self, seconds: float) -> Context:
         """The same, with at most this long to go."""
-        deadline = min(self.deadline, time.monotonic() + seconds)
-        return Context(self.emit, deadline=deadline, cancelled=self.cancelled, whole=self._whole)
+        return self._like(
+            deadline=min(self.deadline, time.monotonic() + seconds), cancelled=self.cancelled
+        )
 
     def shielded(self) -> Context:
         """The same, but deaf to cancellation and without a deadline: for cleaning up after one."""
-        return Context(self.emit, whole=self._whole)
+        return self._like()
+
+    def _like(self, *, phase: str | None = None, **changed: Any) -> Context:
+        phase = self._phase if phase is None else phase
+        return Context(self.emit, whole=self._whole, phase=phase, **changed)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[Context]:
+        """A step of several steps: those of the context that it gives are its details."""
+        with self.step(name):
+            yield self._like(phase=name, deadline=self.deadline, cancelled=self.cancelled)
 
     @contextmanager
     def whole(self) -> Iterator[None]:
@@ -97,7 +110,7 @@ class Context:
     def step(self, name: str) -> Iterator[None]:
         """Emit the start and the end of a piece of work."""
         self.check()
-        self.emit(StepStarted(name))
+        self.emit(StepStarted(name, self._phase))
         start = time.monotonic()
         error = ""
         try:
@@ -106,7 +119,7 @@ class Context:
             error = str(raised) or type(raised).__name__
             raise
         finally:
-            self.emit(StepEnded(name, round(time.monotonic() - start, 3), error))
+            self.emit(StepEnded(name, round(time.monotonic() - start, 3), error, self._phase))
 
     def progress(self, step: str, done: int, total: int, unit: str = "bytes") -> None:
         """Tell how far a transfer is."""

@@ -52,9 +52,10 @@ class Event:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepStarted(Event):
-    """Work that may take a while has begun."""
+    """Work that may take a while has begun; `phase` is the step that it is a part of, if any."""
 
     step: str
+    phase: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +65,7 @@ class StepEnded(Event):
     step: str
     seconds: float
     error: str = ""
+    phase: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -70,7 +70,10 @@ _BY_OUTCOME = {
 
 @dataclass(frozen=True)
 class RankStatus:
-    """One of the parallel copies. `attempt` is 0 before the first; `machine` the last to try."""
+    """One of the parallel copies. `attempt` is 0 before the first; `machine` the last to try.
+
+    `began` and `ended`: when that attempt did, as its machine wrote it; empty if that is not known.
+    """
 
     rank: int
     state: State
@@ -79,6 +82,8 @@ class RankStatus:
     reason: str = ""
     machine: str = ""
     activity: Activity | None = None
+    began: str = ""
+    ended: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,7 @@ class RankRecord:
     machine: str = ""
     report: Report | None = None
     activity: Activity | None = None
+    began: str = ""
 
     @property
     def ended(self) -> bool:
@@ -140,6 +146,8 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
             report.exit_code,
             report.reason,
             record.machine,
+            began=report.started or record.began,
+            ended=report.ended,
         )
     if wanted == 0:
         return _with(base, State.STOPPED, "run `sojourn start` to resume it")
@@ -148,7 +156,7 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
         told = activity.text if activity else ""
         ended = activity is not None and activity.doing.after_script
         state = State.STORING if ended else State.RUNNING
-        return replace(base, state=state, reason=told, activity=activity)
+        return replace(base, state=state, reason=told, activity=activity, began=record.began)
     if record.attempt:
         reason = report.reason if report else "the machine was lost"
         return _with(base, State.RECOVERING, f"{reason}; waiting for a new machine")

@@ -45,14 +45,15 @@ def run_again(ctx: Context, cloud: Cloud, launch: Launch) -> bool:
         )
     if not unfinished:  # else they are home already
         keep_results(ctx, cloud, launch.id, task=former)
-    with ctx.step("Storing the task"):
-        data.sign(ctx, ledger.this_user())
-        data.amend(ctx, launch.task, launch.environment)
-    ledger.remember(origin_of(launch, data))
-    push(ctx, data, launch)
-    with ctx.step("Starting another run"):
-        data.begin_again(ctx)
-        ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
+    with ctx.phase(f"Starting another run of {launch.id.name}") as inside:
+        with inside.step("Storing the task"):
+            data.sign(inside, ledger.this_user())
+            data.amend(inside, launch.task, launch.environment)
+        ledger.remember(origin_of(launch, data))
+        push(inside, data, launch)
+        with inside.step("Starting machines"):
+            data.begin_again(inside)
+            ensure_started(inside, cloud.scaler(launch.id), data, launch.task)
     return True
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sojourn.core.clock import utc_now
+from sojourn.core.command import command_of
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError, Transient
 from sojourn.core.parallel import together
 from sojourn.engine import ledger, upload
@@ -42,6 +43,7 @@ class Launch:
     programs: Mapping[str, Path] = field(default_factory=dict)  # for machines, by their SHA-256
     folder: str = field(default_factory=os.getcwd)  # where somebody asked for it
     began: str = field(default_factory=utc_now)
+    command: str = ""  # what somebody typed to have it run
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def _create(
     if not existed:  # else it may be another task of this name, with a home of its own
         ledger.remember(origin_of(launch, data))
     try:
-        _make(ctx, cloud, data, launch, resources, existed=existed)
+        with ctx.phase(f"Creating {launch.id.name}") as inside:
+            _make(inside, cloud, data, launch, resources, existed=existed)
         if until is not None:
             until()
     except _TakenError:
@@ -130,7 +133,8 @@ def _create(
                 f"Run `sojourn status {launch.id}` for details.",
             )
             raise
-        left = _remove(cleaning, resources)
+        with cleaning.phase(f"Deleting {launch.id.name}") as inside:
+            left = _remove(inside, resources)
         if not left:
             ledger.forget(launch.id)
         if left:
@@ -160,6 +164,7 @@ def origin_of(launch: Launch, data: Data) -> ledger.Origin:
         machine=launch.task.machine,
         mark=data.mark,
         runner=launch.task.runner is not None,
+        command=launch.command or command_of(launch.task),
     )
 
 

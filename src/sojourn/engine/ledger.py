@@ -44,6 +44,7 @@ __all__ = [
     "pulled_path",
     "remember",
     "save_log",
+    "short",
     "this_user",
     "was_deleted",
 ]
@@ -61,7 +62,8 @@ class Origin:
     `folder`: the current folder of whoever created it. `workdir` and `output`: where results
     belong, as the user said it; `workdir` is absolute, or blank if the task has none. `machine`:
     the machine type that was asked for. `mark`: the creator's mark in the store, which a task of
-    the same name from another computer lacks. `runner`: it is a CI runner.
+    the same name from another computer lacks. `runner`: it is a CI runner. `command`: what it
+    runs, as lists show it.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Origin:
     machine: str = ""
     mark: str = ""
     runner: bool = False
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,19 @@ def remember(origin: Origin) -> None:
 def find(id: TaskId | str) -> Origin | None:
     """The entry of a task; None if this computer did not create it, or has forgotten."""
     return _read(_origin_path(id))
+
+
+def short(id: TaskId) -> str:
+    """The name of a task, which commands take as well; its id if another task shares the name."""
+    with suppress(OSError):
+        for other in _tasks().glob(f"tpi-{id.name}-*"):
+            if other.name != str(id) and _has_name(other.name, id.name):
+                return str(id)
+    return id.name or str(id)
+
+
+def _has_name(text: str, name: str) -> bool:
+    return TaskId.looks_like(text) and text.removeprefix(f"tpi-{name}-").count("-") == 1
 
 
 def forget(id: TaskId | str) -> None:

@@ -160,8 +160,9 @@ def delete(
 
 
 def _remove_all(ctx: Context, cloud: Cloud, id: TaskId) -> None:
-    for stage in reversed(stages(cloud.resources(id, None))):
-        together([partial(_remove_one, ctx, resource) for resource in stage])
+    with ctx.phase(f"Deleting {id.name}") as inside:
+        for stage in reversed(stages(cloud.resources(id, None))):
+            together([partial(_remove_one, inside, resource) for resource in stage])
 
 
 def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:

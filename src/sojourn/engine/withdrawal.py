@@ -58,7 +58,7 @@ def _withdrawn(ctx: Context, cloud: Cloud, id: TaskId) -> bool:
         records = data.records(cleaning, data.load(cleaning).parallelism)
         if any(record.attempt for record in records):
             return False
-        with cleaning.whole(), cleaning.step(f"Removing {id}"):
+        with cleaning.whole():
             removal.discard(cleaning, cloud, id)
     except (SojournError, OSError):
         return False

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sojourn.storage.store import Store
 
-__all__ = ["Lease", "Leases", "read_records", "read_reports", "store_clock"]
+__all__ = ["Lease", "Leases", "Mark", "read_records", "read_reports", "store_clock"]
 
 _MARK_SIZE = 256  # bytes
 
@@ -62,6 +62,7 @@ class Leases:
         self._ttl = timedelta(seconds=ttl)
         self._dead = dead
         self._ranks = range(parallelism) if rank < 0 else range(rank, rank + 1)
+        self._began = ""
 
     def take(self, prefer: int = -1) -> Lease | None:
         """The first rank that nobody carries out; None if all are held or ended.
@@ -75,6 +76,7 @@ class Leases:
             attempt = last.attempt if last else 0
             if last and not self._is_over(rank, attempt, last, reports.get(rank)):
                 continue
+            self._began = utc_now()
             if self._store.put_new(layout.attempt_path(rank, attempt + 1), self._mark()):
                 return Lease(rank, attempt + 1)
         return None
@@ -117,6 +119,8 @@ class Leases:
     def _mark(self, activity: Activity | None = None) -> bytes:
         """Always of the same size: it is then written over, if a disk has no room for a new one."""
         mark: dict[str, object] = {"machine": self._machine}
+        if self._began:
+            mark["began"] = self._began
         if activity:
             mark["activity"] = activity.to_dict()
         return json.dumps(mark).encode().ljust(_MARK_SIZE)
@@ -125,7 +129,7 @@ class Leases:
         """Whether the next attempt may begin."""
         if report and report.attempt >= attempt:
             return not _read_report(self._store, report).outcome.final
-        if _read_mark(self._store, last)[0] in self._dead:
+        if _read_mark(self._store, last).machine in self._dead:
             why = "the machine was lost"
         elif self._silence(last.item) > self._ttl:
             why = "the machine stopped responding"
@@ -161,10 +165,9 @@ def read_records(store: Store, parallelism: int) -> list[RankRecord]:
         found = reports.get(rank)
         over = found and found.attempt == last.attempt
         report = _read_report(store, found) if found and over else None
-        machine, activity = _read_mark(store, last)
-        records.append(
-            RankRecord(rank, last.attempt, machine, report, None if report else activity)
-        )
+        mark = _read_mark(store, last)
+        activity = None if report else mark.activity
+        records.append(RankRecord(rank, last.attempt, mark.machine, report, activity, mark.began))
     return records
 
 
@@ -197,10 +200,19 @@ def _read_report(store: Store, named: _Named) -> Report:
     return replace(report, rank=named.rank, attempt=named.attempt)
 
 
-def _read_mark(store: Store, named: _Named) -> tuple[str, Activity | None]:
-    """Which machine has a lease, and what it does."""
+class Mark(NamedTuple):
+    """Which machine has a lease, what it does, and since when; "" if that was not written."""
 
-    def parse(data: Any) -> tuple[str, Activity | None]:
-        return str(data["machine"]), Activity.from_dict(data.get("activity"))
+    machine: str
+    activity: Activity | None
+    began: str
 
-    return read_json(store, named.item.path, parse)
+    @classmethod
+    def from_dict(cls, data: Any) -> Mark:
+        """Read one back."""
+        activity = Activity.from_dict(data.get("activity"))
+        return cls(str(data["machine"]), activity, str(data.get("began", "")))
+
+
+def _read_mark(store: Store, named: _Named) -> Mark:
+    return read_json(store, named.item.path, Mark.from_dict)

@@ -67,12 +67,14 @@ class _Teller:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._step = 0
+        self._numbers: dict[tuple[str, str], int] = {}  # of the steps under way
         self._told: dict[str, float] = {}
 
     def __call__(self, event: Event) -> None:
         log = self._call.log
         if isinstance(event, StepStarted):
             self._step += 1
+            self._numbers[event.phase, event.step] = self._step
             log.write("info", f"Step {self._step}: {event.step}", step=self._step)
         elif isinstance(event, StepEnded):
             self._ended(event)
@@ -85,7 +87,8 @@ class _Teller:
             self._call.warn(Diagnostic(event.message, warning=True))
 
     def _ended(self, event: StepEnded) -> None:
-        fields = {"step": self._step, "seconds": event.seconds}
+        number = self._numbers.pop((event.phase, event.step), self._step)
+        fields = {"step": number, "seconds": event.seconds}
         how = f"failed after {event.seconds:g} s" if event.error else f"done in {event.seconds:g} s"
         level: Level = "error" if event.error else "info"
         self._call.log.write(level, f"{event.step}: {how}", **fields, **_error(event))

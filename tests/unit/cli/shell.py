@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sojourn.core.ids import TaskId
 from tests.support.processes import MARK, marked
 from tests.support.waiting import patience
 
@@ -184,6 +185,11 @@ class Shell:
     def detached(self, script: str, *options: str) -> str:
         """Start a task; its id."""
         return self.ok("run", "--detach", *options, "--", "bash", "-c", script).strip()
+
+    @staticmethod
+    def name(id: str) -> str:
+        """What people are shown of an id."""
+        return TaskId.parse(id).name
 
     def state(self, id: str) -> str:
         (row,) = self.rows("status", id)

@@ -71,7 +71,7 @@ def test_a_login_that_is_over_does_not_hide_other_clouds(
     shell.ok("logs", "--follow", task)
     done = shell(*args)
     assert done.returncode == 0
-    assert task in done.stdout
+    assert shell.name(task) in done.stdout
     assert "Could not reach aws" in done.stderr
     assert "aws sso login" in done.stderr
 

@@ -52,7 +52,7 @@ def test_a_large_upload_is_told_with_what_would_halve_it(shell: Shell) -> None:
     result = shell("run", "--workdir", ".", "true")
     lines = result.stderr.splitlines()
     told = "Uploading 2 files, 62 MiB; largest: venv 60 MiB, data 2.0 MiB"
-    assert lines[lines.index("Uploading workdir") + 1] == told
+    assert lines[1] == told
     assert "To upload 1 file, 2.0 MiB instead, add venv/ to .sojournignore." in lines
     assert "add venv/ to .sojournignore" in shell.ok("run", "--dry-run", "--workdir", ".", "true")
     shell.file(".sojournignore", "venv/\n")

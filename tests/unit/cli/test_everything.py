@@ -20,8 +20,8 @@ def test_on_a_terminal_it_asks(shell: Shell) -> None:
     running, ended = _two(shell)
     terminal = shell.terminal("stop", "--all")
     terminal.until("Stop this task? [y/N]")
-    assert ended not in terminal.shown  # it has no machines
-    assert running in terminal.shown
+    assert shell.name(ended) not in terminal.shown  # it has no machines
+    assert shell.name(running) in terminal.shown
     terminal.type("n\n")
     assert terminal.wait() == 1
     assert shell.state(running) == "running"

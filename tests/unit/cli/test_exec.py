@@ -62,7 +62,7 @@ def test_ways_to_type_it(shell: Shell, task: str, before: list[str]) -> None:
     words = [word.format(id=task) for word in before]
     done = shell("exec", *words, "sh", "-c", 'echo "$@"; exit 3', "--", "--rank", "--", "-t")
     assert (done.returncode, done.stdout) == (3, "--rank -- -t\n"), done.stderr
-    told = f"Using {task}, the last task created in this folder\n"
+    told = f"Using {shell.name(task)}, the last task created in this folder\n"
     assert done.stderr == (told if before == ["--"] else "")
 
 
@@ -219,7 +219,9 @@ def test_keys_go_to_the_command(shell: Shell, task: str) -> None:
     terminal.until("a2b")
     terminal.type("sh -c 'echo c$((2 + 2))d; exec sleep 300'\r")
     terminal.until("c4d")
+    terminal.shown = ""
     terminal.press_ctrl_c()
+    terminal.until("$ ")  # what is typed before may be lost with the line
     terminal.type("echo e$((3 + 3))f $SOJOURN_RANK\r")
     terminal.until("e6f 0")
     terminal.type("exit 5\r")

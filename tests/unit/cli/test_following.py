@@ -15,7 +15,7 @@ from sojourn.core.status import State, Status
 
 
 class _Handle:
-    id = "tpi-x"
+    id = short = "tpi-x"
     stopped = 0
 
     def logs(self, **_: Any) -> Iterator[LogLine]:

@@ -69,7 +69,7 @@ def test_a_login_that_is_over_does_not_hide_other_clouds(shell: Shell, account: 
     shell.ok("logs", "--follow", task)
     done = shell("list")
     assert done.returncode == 0
-    assert task in done.stdout
+    assert shell.name(task) in done.stdout
     assert "Could not reach gcp" in done.stderr
     assert "gcloud auth application-default login" in done.stderr
 

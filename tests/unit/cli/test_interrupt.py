@@ -38,10 +38,11 @@ def test_while_following(shell: Shell) -> None:
     terminal.press_ctrl_c()
     assert terminal.wait() == 130
     (task,) = shell.tasks()
-    assert f"Detaching from {task}, which keeps running." in terminal.shown
-    assert f"Run `sojourn attach {task}` to reattach" in terminal.shown
-    assert f"Run `sojourn pull {task}` to download" in terminal.shown
-    assert f"Run `sojourn delete {task}` to stop it" in terminal.shown
+    name = shell.name(task)
+    assert f"Detaching from {name}, which keeps running." in terminal.shown
+    assert f"Run `sojourn attach {name}` to reattach" in terminal.shown
+    assert f"Run `sojourn pull {name}` to download" in terminal.shown
+    assert f"Run `sojourn delete {name}` to stop it" in terminal.shown
     assert shell.state(task) == "running"
     _finish(shell)
     back = shell("logs", "--follow", task)
@@ -59,7 +60,7 @@ def test_twice(shell: Shell) -> None:
     assert terminal.wait() == 130
     (task,) = shell.tasks()
     assert "Stopped; its work so far is saved" in terminal.shown
-    assert f"sojourn start {task}" in terminal.shown
+    assert f"sojourn start {shell.name(task)}" in terminal.shown
     assert shell.state(task) == "stopped"
     assert shell.ok("pull", task) == "file\n"
     assert (shell.cwd / "file").read_text() == "saved\n"
@@ -75,7 +76,8 @@ def test_while_following_an_old_task(shell: Shell) -> None:
     _, err = logs.communicate(timeout=30)
     assert logs.returncode == 130
     assert err.splitlines()[-1] == (
-        f"Stopped following; the task keeps running. Run `sojourn stop {task}` to stop it."
+        "Stopped following; the task keeps running. "
+        f"Run `sojourn stop {shell.name(task)}` to stop it."
     )
     assert "Detach" not in err
     assert shell.state(task) == "running"

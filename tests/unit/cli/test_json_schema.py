@@ -20,8 +20,13 @@ _INT_OR_NULL = (int, type(None))
 # type of row -> key -> the types that its value may have
 SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
     # Events: what happens while a command works.
-    "step-started": {"step": _TEXT},
-    "step-ended": {"step": _TEXT, "seconds": _NUMBER, "error": _TEXT},  # error: empty if none
+    "step-started": {"step": _TEXT, "phase": _TEXT},  # phase: the step that it is a part of
+    "step-ended": {  # error: empty if none
+        "step": _TEXT,
+        "seconds": _NUMBER,
+        "error": _TEXT,
+        "phase": _TEXT,
+    },
     "progress": {"step": _TEXT, "done": _INT, "total": _INT, "unit": _TEXT},  # total: -1: unknown
     "note": {"message": _TEXT},
     "downloaded": {"files": _INT, "bytes": _INT, "folder": _TEXT},
@@ -76,6 +81,8 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "ranks": _LIST,
         "created": _TEXT,  # empty: not known
         "machine": _TEXT,
+        "command": _TEXT,
+        "seconds": _INT_OR_NULL,
         "machines": _LIST,
         "events": _LIST,
     },
@@ -165,8 +172,11 @@ def test_run(shell: Shell) -> None:
     assert told.startswith("Ignoring machine")
     states = [row["state"] for row in rows if row["type"] == "status-changed"]
     assert states[-1] == "succeeded"
-    steps = [row["step"] for row in rows if row["type"] == "step-started"]
-    assert steps == [row["step"] for row in rows if row["type"] == "step-ended"]
+    steps = [(row["phase"], row["step"]) for row in rows if row["type"] == "step-started"]
+    ended = [(row["phase"], row["step"]) for row in rows if row["type"] == "step-ended"]
+    assert sorted(steps) == sorted(ended)
+    phases = {step for phase, step in steps if not phase}
+    assert {phase for phase, _ in steps if phase} < phases
 
 
 def test_dry_run(shell: Shell) -> None:

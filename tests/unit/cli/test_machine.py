@@ -21,7 +21,7 @@ def test_a_whole_life(shell: Shell) -> None:
     until(lambda: shell.ok("logs", own) == "started\n")
     header, row = shell.ok("machine", "list").splitlines()
     assert header.split() == ["ID", "STATE", "CLOUD", "ADDRESS", "REASON"]
-    assert row.split() == [own, "running", "local", "127.0.0.1"]
+    assert row.split() == ["lab", "running", "local", "127.0.0.1"]
     told = json.loads(shell.ok("machine", "list", "--json"))
     assert (told["type"], told["id"], told["address"]) == ("machine", own, "127.0.0.1")
     assert shell.ok("machine", "list", "--quiet") == f"{own}\n"

@@ -163,9 +163,9 @@ def test_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     renderer.close()
     captured = capsys.readouterr()
     assert captured.out == "line\n"
-    assert "Uploading: \x1b[32mdone\x1b[0m in 1.2 s\n" in captured.err
+    assert "\x1b[32mUploaded\x1b[0m in 1.2 s\n" in captured.err
     assert "Other: \x1b[31mfailed\x1b[0m in 0.5 s\n" in captured.err
-    assert "\x1b[32mTask succeeded\x1b[0m\nnote\nWarning: look\n" in captured.err
+    assert "\x1b[32mTask succeeded\x1b[0m\nnote\n\x1b[33mWarning:\x1b[0m look\n" in captured.err
 
 
 _ERASED = f"\r{' ' * 79}\r"
@@ -187,7 +187,7 @@ def test_the_step_at_work_is_on_the_screen(
     started = StepStarted("Stopping")
     assert _on_a_terminal(capsys, monkeypatch, started) == "Stopping ..."
     assert _on_a_terminal(capsys, monkeypatch, started, StepEnded("Stopping", 1.25)) == (
-        f"Stopping ...{_ERASED}Stopping: done in 1.2 s\n"
+        f"Stopping ...{_ERASED}Stopped in 1.2 s\n"
     )
     assert _on_a_terminal(capsys, monkeypatch, started, Note("note")) == (
         f"Stopping ...{_ERASED}note\nStopping ..."
@@ -263,3 +263,51 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_exit_codes(error: SojournError, code: int) -> None:
     assert error_code(error) == code
     assert error_row(error)["error"] == type(error).__name__
+
+
+_DETAILS = [
+    StepStarted("Creating x"),
+    StepStarted("Storing the task", "Creating x"),
+    StepEnded("Storing the task", 0.5, phase="Creating x"),
+    StepEnded("Creating x", 1.0),
+]
+
+
+def test_details_of_a_step_are_shown_if_somebody_wants_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _shown(capsys, *_DETAILS) == ("", "Creating x\n")
+    assert _shown(capsys, *_DETAILS, verbose=True) == ("", "Creating x\nStoring the task\n")
+
+
+def test_on_a_terminal_the_detail_at_work_stands_behind_its_step(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = _on_a_terminal(capsys, monkeypatch, *_DETAILS).split(_ERASED)
+    assert shown == [
+        "Creating x ...",
+        "Creating x: storing the task ...",
+        "Creating x ...",
+        "Created x in 1.0 s\n",
+    ]
+
+
+def test_the_home_is_short(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert _shown(capsys, StepStarted("Creating folder /home/me/x")) == (
+        "",
+        "Creating folder ~/x\n",
+    )
+
+
+def test_an_error_is_red_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    render.show_error(SojournError("no"))
+    assert capsys.readouterr().err == "Error: no\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    render.show_error(SojournError("no"))
+    assert capsys.readouterr().err == "\x1b[31mError:\x1b[0m no\n"

@@ -43,9 +43,15 @@ def test_only_the_script_speaks_on_standard_output(shell: Shell) -> None:
     assert "\x1b" not in result.stderr
     assert "\r" not in result.stderr
     words = result.stderr.splitlines()
-    assert "Starting machines" in words
-    assert "Task running" in words
-    assert "Task succeeded" in words
+    name = words[0].removeprefix("Creating ")
+    waiting = ("Task queued", "Task provisioning")
+    assert [line for line in words[:-1] if not line.startswith(waiting)] == [
+        f"Creating {name}",
+        "Task running",
+        "Task succeeded",
+        "Stopping machines",
+        f"Deleting {name}",
+    ]
     assert not [line for line in words if "lost" in line]
     assert shell.tasks() == []
 
@@ -376,7 +382,7 @@ def test_a_reader_who_has_enough(shell: Shell, as_json: bool) -> None:
         return
     assert first == "1\n"
     (task,) = shell.tasks()
-    assert f"Run `sojourn attach {task}` to reattach" in err
+    assert f"Run `sojourn attach {shell.name(task)}` to reattach" in err
     assert shell.state(task) == "running"
     (workdir,) = (shell.home / "cache").glob("sojourn/machines/*/*/workdir")
     (workdir / "enough").touch()
@@ -411,7 +417,8 @@ def test_on_a_terminal(shell: Shell) -> None:
     shell.file("large", "x" * 1000)
     terminal = shell.terminal("run", "--workdir", ".", "--", "sh", "-c", "echo hello; exit 3")
     assert terminal.wait() == 3
-    assert "Uploading workdir: \x1b[32mdone\x1b[0m in " in terminal.shown
+    assert re.search(r"\x1b\[32mCreated\x1b\[0m [a-z-]+ in \d+\.\d s\r?\n", terminal.shown)
+    assert "Uploaded" not in terminal.shown
     assert "\nhello\n" in terminal.shown
     assert "\x1b[31mTask failed: the script ended with exit code 3" in terminal.shown
 

@@ -46,7 +46,7 @@ def test_a_whole_life_without_standard_output(shell: Shell) -> None:
 def test_without_standard_error(shell: Shell) -> None:
     task = shell.detached("true")
     result = _redirected(shell, "list 2>&-")
-    assert (result.returncode, result.stdout.splitlines()[1].split()[0]) == (0, task)
+    assert (result.returncode, result.stdout.splitlines()[1].split()[0]) == (0, shell.name(task))
     assert _redirected(shell, "status nope 2>&-").returncode == 1
     assert _redirected(shell, "run -- echo hello 2>&-").stdout == "hello\n"
 
@@ -64,7 +64,7 @@ def test_a_full_device_while_following(shell: Shell) -> None:
     result = _redirected(shell, "run -- echo hello > /dev/full")
     (task,) = shell.tasks()
     assert result.returncode == 1
-    back = f"The task keeps running. Run `sojourn attach {task}` to reattach"
+    back = f"The task keeps running. Run `sojourn attach {shell.name(task)}` to reattach"
     assert _FULL + back in result.stderr
 
 

@@ -58,14 +58,22 @@ def test_list_and_status(shell: Shell) -> None:
     task = shell.detached("exit 3")
     until(lambda: shell.state(task) == "failed")
     header, row = shell.ok("list").splitlines()
-    assert header.split() == ["ID", "STATE", "AGE", "CLOUD", "MACHINE", "REASON"]
-    shown, state, age, cloud, machine, reason = row.split(maxsplit=5)
-    assert (shown, state, cloud, machine) == (task, "failed", "local", "m")
-    assert (bool(re.fullmatch(r"\d+s", age)), reason) == (True, "the script ended with exit code 3")
+    assert header.split() == [
+        *("ID", "STATE", "AGE", "RAN", "CLOUD", "MACHINE", "COMMAND", "REASON")
+    ]
+    shown, state, age, ran, rest = row.split(maxsplit=4)
+    assert (shown, state) == (shell.name(task), "failed")
+    assert re.fullmatch(r"\d+s", age)
+    assert re.fullmatch(r"\d+s", ran)
+    about = r"local  m +bash -c 'exit 3'  the script ended with exit code 3"
+    assert re.fullmatch(about, rest)
+    assert shell.ok("list", "--verbose").splitlines()[1].startswith(f"{task}  failed")
     assert shell.ok("list", "-q") == f"{task}\n"
     text = shell.ok("status", task)
     assert text.startswith(f"{task}  failed\n  the script ended with exit code 3\n")
-    assert re.search(r"^  cloud local, machine type m, created \d+s ago$", text, re.MULTILINE)
+    assert re.search(
+        r"^  cloud local, machine type m, created \d+s ago, ran \d+s$", text, re.MULTILINE
+    )
     assert "Machine started" in text
     assert "Machine finished its work" in text
 

@@ -88,7 +88,7 @@ def test_the_last_task_of_this_folder(shell: Shell) -> None:
     shell.detached("echo first")
     task = shell.detached(_STEADY)
     until(lambda: shell("logs").stdout == "started\n")
-    told = f"Using {task}, the last task created in this folder\n"
+    told = f"Using {shell.name(task)}, the last task created in this folder\n"
     assert shell("logs").stderr == told
     status = shell("status")
     assert status.stdout.startswith(f"{task}  running\n")
@@ -187,7 +187,7 @@ def test_attach_ends_as_run_does(shell: Shell) -> None:
     _finish(shell)
     out, err = attach.communicate(timeout=60)
     assert (attach.returncode, out) == (3, "finished\n")
-    assert err.startswith(f"Using {task}, the last task created in this folder\n")
+    assert err.startswith(f"Using {shell.name(task)}, the last task created in this folder\n")
     assert (shell.cwd / "results/new").read_text() == "x\n"
     assert shell.tasks() == []
 
@@ -220,7 +220,8 @@ def test_ctrl_c_twice_while_looking_stops_nothing(shell: Shell) -> None:
     terminal.press_ctrl_c()
     assert terminal.wait() == 130
     assert "Press Ctrl-C" not in terminal.shown
-    last = f"Stopped following; the task keeps running. Run `sojourn stop {task}` to stop it.\n"
+    back = f"Run `sojourn stop {shell.name(task)}` to stop it.\n"
+    last = f"Stopped following; the task keeps running. {back}"
     assert terminal.shown.endswith(last)
     assert shell.state(task) == "running"
 
@@ -257,7 +258,7 @@ def test_a_task_that_another_command_stops_is_not_said_to_be_deleted(shell: Shel
 
 def test_aliases(shell: Shell) -> None:
     task = shell.detached("true")
-    assert task in shell.ok("ls")
+    assert shell.name(task) in shell.ok("ls")
     assert shell.ok("ps", "--quiet") == f"{task}\n"
     assert shell.ok("rm", task) == f"Deleted {task}\n"
     assert shell.ok("ls", "-q") == ""
@@ -271,10 +272,13 @@ def test_a_task_of_another_computer_is_listed_without_its_age(shell: Shell) -> N
     until(lambda: shell.state(task) == "running")  # it does not change between two looks
     shell.environment["XDG_STATE_HOME"] = str(shell.home / "elsewhere")
     _, row = shell.ok("list").splitlines()
-    assert row.split()[:5] == [task, shell.state(task), "-", "local", "-"]
+    name, state, age, _, *others = row.split()
+    assert [name, state, age, *others] == [shell.name(task), "running", "-", "local", "-", "-"]
     (data,) = shell.rows("list")
-    assert (data["created"], data["machine"]) == ("", "")
-    assert re.search(r"machine type m, created \d+s ago", shell.ok("status", task))
+    assert (data["created"], data["machine"], data["command"]) == ("", "", "")
+    known = shell.ok("status", task)
+    assert re.search(r"machine type m, created \d+s ago, running for \d+s", known)
+    assert "\n  bash -c 'sleep 60'\n" in known
     shell.environment["XDG_STATE_HOME"] = str(shell.home / "state")
     (data,) = shell.rows("list")
     assert re.fullmatch(r"20\d\d-.*Z", data["created"])

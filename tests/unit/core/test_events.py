@@ -20,8 +20,11 @@ from sojourn.core.events import (
 )
 
 EVENTS: list[tuple[Event, dict[str, Any]]] = [
-    (StepStarted("a"), {"type": "step-started", "step": "a"}),
-    (StepEnded("a", 1.5), {"type": "step-ended", "step": "a", "seconds": 1.5, "error": ""}),
+    (StepStarted("a"), {"type": "step-started", "step": "a", "phase": ""}),
+    (
+        StepEnded("a", 1.5, phase="b"),
+        {"type": "step-ended", "step": "a", "seconds": 1.5, "error": "", "phase": "b"},
+    ),
     (
         Progress("a", 1, -1),
         {"type": "progress", "step": "a", "done": 1, "total": -1, "unit": "bytes"},

@@ -155,3 +155,13 @@ def test_the_last_task_of_a_folder_may_be_one_that_was_deleted() -> None:
     assert ledger.latest_deleted(Path("/b")) is None
     origin("third", created="2026-01-03")
     assert ledger.latest_deleted(folder) is None
+
+
+def test_a_name_is_short_for_an_id_unless_two_tasks_share_it() -> None:
+    first, second = TaskId.random("run"), TaskId.random("run")
+    other = TaskId.random("run-1")
+    for id in (first, other):  # noqa: A001
+        ledger.remember(ledger.Origin(str(id), "local", "/a", "", None, (), "2026"))
+    assert (ledger.short(first), ledger.short(other)) == ("run", "run-1")
+    ledger.remember(ledger.Origin(str(second), "local", "/a", "", None, (), "2026"))
+    assert (ledger.short(first), ledger.short(second)) == (str(first), str(second))

@@ -6,7 +6,7 @@ import click
 
 from sojourn.cli.attached import see_through
 from sojourn.cli.chosen import chosen, last_one
-from sojourn.cli.session import id_argument, json_option, opened
+from sojourn.cli.session import display_options, id_argument, opened
 
 
 @click.command()
@@ -14,7 +14,7 @@ from sojourn.cli.session import id_argument, json_option, opened
 @click.option("--keep", is_flag=True, help="Do not delete the task at the end.")
 @click.option("--keep-failed", is_flag=True, help="Do not delete the task if it fails.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
-@json_option
+@display_options
 @click.pass_context
 def attach(
     ctx: click.Context,

@@ -12,9 +12,9 @@ from sojourn.cli.foreign import refuse_elsewhere
 from sojourn.cli.session import (
     Session,
     check_into,
+    display_options,
     ids_argument,
     into_option,
-    json_option,
     opened,
     output_option,
 )
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Delete even if an earlier step fails; machines get 10 seconds to stop.",
 )
-@json_option
+@display_options
 @click.pass_context
 def delete(
     ctx: click.Context,

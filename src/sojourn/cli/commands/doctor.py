@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.session import json_option, opened
+from sojourn.cli.session import display_options, opened
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     help="Print the least role that runs tasks in this cloud, or exactly those of FILE.",
 )
 @click.argument("file", required=False, metavar="[FILE]")
-@json_option
+@display_options
 @click.pass_context
 def doctor(ctx: click.Context, role: str | None, file: str | None, as_json: bool) -> None:
     """Check what is installed, which cloud credentials exist, and what works.

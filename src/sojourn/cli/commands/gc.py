@@ -8,7 +8,7 @@ import click
 
 from sojourn.cli.chosen import chosen
 from sojourn.cli.foreign import refuse_homeless
-from sojourn.cli.session import ids_argument, json_option, opened
+from sojourn.cli.session import display_options, ids_argument, opened
 from sojourn.core.errors import InvalidInput, SojournError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--repo", metavar="URL", help="Look for runners of this one (default: found here).")
 @click.option("--driver", help="Forge of --repo (default: found from it).")
 @click.option("-y", "--yes", is_flag=True, help="Delete them, after downloading their results.")
-@json_option
+@display_options
 @click.pass_context
 def gc(
     ctx: click.Context,

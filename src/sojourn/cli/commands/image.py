@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from sojourn import clouds
-from sojourn.cli.session import json_option, opened
+from sojourn.cli.session import display_options, opened
 from sojourn.cli.taskoptions import PATH, fields_from
 from sojourn.core.images import MADE
 
@@ -39,7 +39,7 @@ def image() -> None:
 @click.option("--region", help="Cloud region (default: us-west).")
 @click.option("--disk-size", type=int, metavar="GB", help="Disk size (default: automatic).")
 @click.option("--workdir", type=PATH, help="Folder to upload and run in (default: none).")
-@json_option
+@display_options
 def make(name: str, script: str, as_json: bool, **options: Any) -> None:
     """Run a script on a machine, and make its disk an image.
 
@@ -60,7 +60,7 @@ def make(name: str, script: str, as_json: bool, **options: Any) -> None:
 
 
 @image.command("list")
-@json_option
+@display_options
 def list_(as_json: bool) -> None:
     """List all images that were made.
 
@@ -85,7 +85,7 @@ def list_(as_json: bool) -> None:
 @click.argument("name")
 @_CLOUD
 @click.option("--region", default="", help="Cloud region (default: where it is).")
-@json_option
+@display_options
 def delete(name: str, cloud: str, region: str, as_json: bool) -> None:
     """Delete an image. Tasks that run keep running; they cannot get new machines.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from sojourn.cli.chosen import chosen
-from sojourn.cli.session import id_argument, json_option, opened
+from sojourn.cli.session import display_options, id_argument, opened
 
 
 @click.command()
 @id_argument
 @click.option("--rank", type=int, help="Interrupt only the machine of this rank.")
 @click.option("--no-notice", is_flag=True, help="Do not give the machine time to save its work.")
-@json_option
+@display_options
 def interrupt(id: str | None, rank: int | None, no_notice: bool, as_json: bool) -> None:
     """Take machines of a task away, like a spot market does, to test how your script recovers.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.session import json_option, opened
+from sojourn.cli.session import display_options, is_verbose, opened
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 @click.command("list")
 @click.option("-q", "--quiet", is_flag=True, help="Print IDs only, one per line.")
-@json_option
+@display_options
 def list_(quiet: bool, as_json: bool) -> None:
     """List all tasks, with their states.
 
-    Shows age and machine type only for tasks created on this computer.
+    Shows age, machine type and command only for tasks created on this computer. All commands take
+    the names shown; `--verbose` shows whole IDs.
 
     \b
     sojourn list
@@ -43,14 +44,13 @@ def list_(quiet: bool, as_json: bool) -> None:
 def _show(
     renderer: Renderer, tasks: list[tuple[Handle, Status]], *, quiet: bool, as_json: bool
 ) -> None:
-    from sojourn.cli.rows import status_row, task_columns, task_table  # needed if there are any
+    from sojourn.cli.rows import About, status_row, task_columns, task_table
 
     if as_json:
         for handle, status in tasks:
-            origin = handle.origin()
-            created, machine = (origin.created, origin.machine) if origin else ("", "")
-            renderer.result(status_row(handle, status, created, machine), "")
+            renderer.result(status_row(handle, status, About.here(handle)), "")
     elif quiet:
         renderer.result({}, [handle.id for handle, _ in tasks])
     else:
-        renderer.result({}, task_table([task_columns(*each) for each in tasks]))
+        rows = [task_columns(handle, status, About.here(handle)) for handle, status in tasks]
+        renderer.result({}, task_table(rows, whole=is_verbose()))

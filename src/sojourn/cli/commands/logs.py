@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sojourn.cli.chosen import chosen, last_one
-from sojourn.cli.session import id_argument, json_option, opened
+from sojourn.cli.session import display_options, id_argument, opened
 from sojourn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Look:
 @click.option("--rank", type=int, help="Show only this rank.")
 @click.option("--attempt", type=int, help="Show only this attempt.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
-@json_option
+@display_options
 @click.pass_context
 def logs(
     ctx: click.Context,

@@ -13,10 +13,11 @@ from sojourn.cli.each import to_each, with_state
 from sojourn.cli.session import (
     Session,
     check_into,
+    display_options,
     id_argument,
     ids_argument,
     into_option,
-    json_option,
+    is_verbose,
     opened,
     tty_option,
 )
@@ -52,7 +53,7 @@ def machine() -> None:
     help="End the machine if it is idle for this long (default: 1h; 0: never).",
 )
 @click.option("--gitignore", is_flag=True, help="Do not upload files that .gitignore excludes.")
-@json_option
+@display_options
 def create(script: str | None, gitignore: bool, as_json: bool, **options: Any) -> None:
     """Create a machine and wait until it can be used; prints its ID.
 
@@ -93,7 +94,7 @@ def _advice(task: Task, id: str) -> str:
 
 @machine.command("list")
 @click.option("-q", "--quiet", is_flag=True, help="Print IDs only, one per line.")
-@json_option
+@display_options
 def list_(quiet: bool, as_json: bool) -> None:
     """List all machines, with their states and addresses.
 
@@ -101,7 +102,7 @@ def list_(quiet: bool, as_json: bool) -> None:
     sojourn machine list
     """
     from sojourn import api
-    from sojourn.cli.rows import table
+    from sojourn.cli.rows import task_table
 
     with opened(as_json=as_json) as session:
         found = api.Machine.all(ctx=session.ctx)
@@ -112,7 +113,7 @@ def list_(quiet: bool, as_json: bool) -> None:
             session.renderer.result({}, [each.id for each, _ in found])
         elif found:
             rows = [_columns(each, status) for each, status in found]
-            session.renderer.result({}, table([_HEADER, *rows]))
+            session.renderer.result({}, task_table(rows, _HEADER, whole=is_verbose()))
         else:
             session.ctx.note("No machines found. Run `sojourn machine create --help` to start one.")
 
@@ -137,7 +138,7 @@ def _columns(found: Machine, status: Status) -> tuple[str, ...]:
 
 @machine.command()
 @click.argument("ids", nargs=-1, required=True)
-@json_option
+@display_options
 @click.pass_context
 def stop(ctx: click.Context, ids: Sequence[str], as_json: bool) -> None:
     """Stop machines after they save their workdirs; `start` resumes them.
@@ -151,7 +152,7 @@ def stop(ctx: click.Context, ids: Sequence[str], as_json: bool) -> None:
 
 @machine.command()
 @ids_argument
-@json_option
+@display_options
 @click.pass_context
 def start(ctx: click.Context, ids: Sequence[str], as_json: bool) -> None:
     """Resume stopped machines, with their workdirs.
@@ -193,7 +194,7 @@ def ssh(ctx: click.Context, id: str | None, tty: bool | None) -> None:
     is_flag=True,
     help="Delete even if an earlier step fails; machines get 10 seconds to stop.",
 )
-@json_option
+@display_options
 @click.pass_context
 def delete(
     ctx: click.Context,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sojourn.cli.commands.mpirun import run
-from sojourn.cli.session import json_option, opened
+from sojourn.cli.session import display_options, opened
 from sojourn.core.operators import NAMESPACE
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ mpi.add_command(run)
 @mpi.command()
 @click.option("--namespace", default="", help=f"Namespace of its own (default: {NAMESPACE}).")
 @click.option("--image", default="", help="Copy of its image, if the cluster cannot pull it.")
-@json_option
+@display_options
 def install(namespace: str, image: str, as_json: bool) -> None:
     """Install mpi-operator, and wait until it is ready.
 
@@ -54,7 +54,7 @@ def install(namespace: str, image: str, as_json: bool) -> None:
 
 @mpi.command()
 @click.option("--force", is_flag=True, help="Remove it even if MPIJobs exist; deletes them, too.")
-@json_option
+@display_options
 def uninstall(force: bool, as_json: bool) -> None:
     """Remove mpi-operator, if Sojourn installed it.
 
@@ -72,7 +72,7 @@ def uninstall(force: bool, as_json: bool) -> None:
 
 
 @mpi.command()
-@json_option
+@display_options
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
     """Show which mpi-operator there is, and if it is ready.

@@ -12,7 +12,7 @@ import click
 from sojourn.cli.attached import see_through
 from sojourn.cli.commandline import WORDS, Typed, WithCommand
 from sojourn.cli.commands.run import show_plan
-from sojourn.cli.session import Session, json_option, opened
+from sojourn.cli.session import Session, display_options, opened
 from sojourn.cli.target import is_command, read_target, stranded
 from sojourn.cli.taskoptions import PATH, fields_from, mpi_options
 from sojourn.core.errors import InvalidInput
@@ -57,7 +57,7 @@ class _WithName(WithCommand):
 @click.option("--keep", is_flag=True, help="Do not delete the task at the end.")
 @click.option("--keep-failed", is_flag=True, help="Do not delete the task if it fails.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
-@json_option
+@display_options
 @click.pass_context
 def run(
     ctx: click.Context,

@@ -7,9 +7,9 @@ import click
 from sojourn.cli.chosen import chosen, last_one
 from sojourn.cli.session import (
     check_into,
+    display_options,
     id_argument,
     into_option,
-    json_option,
     opened,
     output_option,
 )
@@ -19,7 +19,7 @@ from sojourn.cli.session import (
 @id_argument
 @into_option("Download into this folder instead of the task's workdir.")
 @output_option
-@json_option
+@display_options
 def pull(id: str | None, into: str | None, output: str | None, as_json: bool) -> None:
     """Download the results of a task at any time, even while it runs.
 

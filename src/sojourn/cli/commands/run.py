@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sojourn.cli.attached import see_through
-from sojourn.cli.commandline import WORDS, WithCommand
-from sojourn.cli.session import Session, json_option, opened
+from sojourn.cli.commandline import WORDS, Typed, WithCommand
+from sojourn.cli.session import Session, display_options, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
 from sojourn.core.errors import SojournError
 
@@ -38,7 +38,7 @@ _dry_run_option = click.option(
 @click.option("--keep", is_flag=True, help="Do not delete the task at the end.")
 @click.option("--keep-failed", is_flag=True, help="Do not delete the task if it fails.")
 @click.option("-t", "--timestamps", is_flag=True, help="Show when each line was printed (UTC).")
-@json_option
+@display_options
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -75,7 +75,8 @@ def run(
             ctx.exit(show_plan(session, tasks, gitignore))
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
-        ctx.exit(_run(session, tasks, gitignore, detach, keep, keep_failed))
+        typed = Typed.of(ctx).command
+        ctx.exit(_run(session, tasks, typed, gitignore, detach, keep, keep_failed))
 
 
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
@@ -83,7 +84,7 @@ def run(
 @task_options
 @click.option("--gitignore", is_flag=True, help="Do not upload files that .gitignore excludes.")
 @_dry_run_option
-@json_option
+@display_options
 @click.pass_context
 def create(
     ctx: click.Context,
@@ -102,7 +103,7 @@ def create(
         tasks = tasks_from(ctx, options, session.ctx)
         if dry_run:
             ctx.exit(show_plan(session, tasks, gitignore))
-        ctx.exit(_run(session, tasks, gitignore, detach=True))
+        ctx.exit(_run(session, tasks, Typed.of(ctx).command, gitignore, detach=True))
 
 
 def show_plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
@@ -119,6 +120,7 @@ def show_plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
 def _run(
     session: Session,
     tasks: list[Task],
+    command: str,
     gitignore: bool,
     detach: bool,
     keep: bool = False,
@@ -131,7 +133,7 @@ def _run(
     handles: list[Handle] = []
     for task in tasks:
         try:
-            handle = api.create(task, gitignore=gitignore, ctx=session.ctx)
+            handle = api.create(task, gitignore=gitignore, command=command, ctx=session.ctx)
         except SojournError as error:
             error.hint = _with_started(error.hint, handles)
             raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from sojourn.cli.each import to_each
-from sojourn.cli.session import Session, json_option, opened
+from sojourn.cli.session import Session, display_options, is_verbose, opened
 from sojourn.cli.taskoptions import PATH, fields_from, machine_options
 from sojourn.forges import DRIVERS
 
@@ -74,7 +74,7 @@ def runner() -> None:
     help="Upload the runner program, for machines that cannot download it.",
 )
 @machine_options("no limit")
-@json_option
+@display_options
 def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
     """Launch a runner and wait until it is online; prints its ID.
 
@@ -98,7 +98,7 @@ def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
 
 @runner.command("list")
 @click.option("-q", "--quiet", is_flag=True, help="Print IDs only, one per line.")
-@json_option
+@display_options
 def list_(quiet: bool, as_json: bool) -> None:
     """List all runners, with the states of their machines.
 
@@ -106,7 +106,7 @@ def list_(quiet: bool, as_json: bool) -> None:
     sojourn runner list
     """
     from sojourn import runners
-    from sojourn.cli.rows import table
+    from sojourn.cli.rows import task_table
 
     with opened(as_json=as_json) as session:
         found = runners.list(ctx=session.ctx)
@@ -116,7 +116,8 @@ def list_(quiet: bool, as_json: bool) -> None:
         elif quiet:
             session.renderer.result({}, [each.id for each, _, _ in found])
         elif found:
-            session.renderer.result({}, table([_HEADER, *(_columns(*row) for row in found)]))
+            rows = [_columns(*row) for row in found]
+            session.renderer.result({}, task_table(rows, _HEADER, whole=is_verbose()))
         else:
             session.ctx.note("No runners found. Run `sojourn runner launch --help` to start one.")
 
@@ -149,7 +150,7 @@ def _columns(found: Launched, what: Runner, status: Status) -> tuple[str, ...]:
 @click.option("--repo", default="", help="Repository that the token is for (default: as found).")
 @click.option("--force", is_flag=True, help="Delete even if it is running a job.")
 @click.option("--ca-file", type=PATH, help="Certificates (PEM) of a forge with a private CA.")
-@json_option
+@display_options
 @click.pass_context
 def delete(
     ctx: click.Context,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from sojourn.cli.each import to_each, with_state
-from sojourn.cli.session import ids_argument, json_option
+from sojourn.cli.session import display_options, ids_argument
 
 
 @click.command()
 @ids_argument
-@json_option
+@display_options
 @click.pass_context
 def start(ctx: click.Context, ids: tuple[str, ...], as_json: bool) -> None:
     """Resume stopped tasks from their last snapshots.

@@ -8,7 +8,7 @@ import click
 
 from sojourn.cli.each import to_each, with_state
 from sojourn.cli.everything import all_options, all_tasks
-from sojourn.cli.session import ids_argument, json_option
+from sojourn.cli.session import display_options, ids_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @ids_argument
 @all_options
-@json_option
+@display_options
 @click.pass_context
 def stop(
     ctx: click.Context, ids: Sequence[str], everything: bool, yes: bool, as_json: bool

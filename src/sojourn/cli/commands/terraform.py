@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.session import json_option, opened
+from sojourn.cli.session import display_options, opened
 
 if TYPE_CHECKING:
     from sojourn.terraform.install import Installed, Uninstalled
@@ -44,7 +44,7 @@ def terraform() -> None:
 @click.option(
     "--force", is_flag=True, help="Overwrite existing files, even if they are not Sojourn's."
 )
-@json_option
+@display_options
 def install(version: str | None, force: bool, as_json: bool) -> None:
     """Install the provider for `terraform init` and `tofu init`; works offline.
 
@@ -72,7 +72,7 @@ def install(version: str | None, force: bool, as_json: bool) -> None:
 
 
 @terraform.command()
-@json_option
+@display_options
 def uninstall(as_json: bool) -> None:
     """Remove all versions of the provider that Sojourn installed.
 

@@ -16,11 +16,11 @@ from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.starts import Starts
 from sojourn.clouds.local.strays import is_agent
 from sojourn.clouds.local.wanted import Wanted
-from sojourn.core.activity import Activity
 from sojourn.core.report import Report
 from sojourn.core.status import MACHINES_AT_MOST, RankRecord, task_status
 from sojourn.core.untrusted import LARGEST, UNREADABLE, number, parsed_bytes
 from sojourn.storage import layout
+from sojourn.storage.lease import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,12 +98,12 @@ def _record(store: Path, rank: int) -> RankRecord:
     attempt = _newest(store / layout.attempt_path(rank, 1))
     if not attempt:
         return RankRecord(rank)
-    mark = _read(store / layout.attempt_path(rank, attempt))
+    mark = Mark.from_dict(_read(store / layout.attempt_path(rank, attempt)))
     report = None
     if _newest(store / layout.report_path(rank, 1)) == attempt:
         report = Report.from_dict(_read(store / layout.report_path(rank, attempt)))
-    activity = None if report else Activity.from_dict(mark.get("activity"))
-    return RankRecord(rank, attempt, str(mark["machine"]), report, activity)
+    activity = None if report else mark.activity
+    return RankRecord(rank, attempt, mark.machine, report, activity, mark.began)
 
 
 def _newest(first: Path) -> int:
