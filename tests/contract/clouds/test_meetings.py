@@ -250,9 +250,11 @@ def test_stop_and_delete_at_the_same_time_both_succeed(lab: Lab) -> None:
 def test_gc_passes_over_what_another_command_deletes_meanwhile(lab: Lab, call: str) -> None:
     """Whichever of its calls comes too late."""
     handle = lab.create(_DONE)
-    until(lambda: handle.status().state is State.SUCCEEDED)
-    with failing(_Before(call, handle.delete)):
+    until(lambda: [each.id for each, _ in sojourn.gc()] == [handle.id])
+    faults = _Before(call, handle.delete)
+    with failing(faults):
         sojourn.gc()
+    assert faults.calls
     assert sojourn.gc() == []
     assert lab.output() == {"it": "done\n"}
     assert sojourn.list_tasks() == []
