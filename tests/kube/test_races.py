@@ -11,22 +11,27 @@ from tests.support.waiting import until
 
 _ROUNDS = 8  # newer snapshots; it took so many when this was found
 _KEPT = "task.json"  # a file of the same name is in the Secret
-# In the agent's container, the symlink leads to the Secret; in the script's, nowhere.
+# In the agent's container, the symlinks lead to the Secret; in the script's, nowhere.
 _RACE = f"""\
 #!/usr/bin/env python3
 import ctypes, os, pathlib, time
 rename = ctypes.CDLL(None).renameat2
-os.makedirs("output/a")
-os.symlink({places.TASK!r}, "output/link")
-pathlib.Path("output/a/{_KEPT}").write_text("0")
+names = "abcdefgh"
+for name in names:
+    os.makedirs("output/" + name)
+    os.symlink("{places.TASK}/..data", "output/link-" + name)
 count, due = 0, 0.0
 while True:
     if time.monotonic() > due:
         due, count = time.monotonic() + 0.5, count + 1
-        pathlib.Path("output/a/{_KEPT}").write_text(str(count))
+        for name in names:
+            pathlib.Path("output", name, "{_KEPT}").write_text(str(count))
         pathlib.Path("output/count").write_text(str(count))
-    for _ in range(200):  # an even number of times: then the folder has its own name again
-        rename(-100, b"output/a", -100, b"output/link", 2)
+    for _ in range(20):  # an even number of times: then each folder has its own name again
+        for name in names:
+            pair = ("output/" + name).encode(), ("output/link-" + name).encode()
+            rename(-100, pair[0], -100, pair[1], 2)
+        time.sleep(0.0005)
 """
 
 
