@@ -16,6 +16,7 @@ import pytest
 from sojourn import runners
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Conflict, NotFound
+from sojourn.core.ids import TaskId
 from sojourn.core.status import State
 from sojourn.forges import open_forge
 from tests.contract.clouds.local_kit import LocalKit
@@ -67,7 +68,7 @@ def test_it_is_launched_by_the_command_line(
     assert {"cml", "gpu", made} == {
         each["name"] for each in repo.get("/actions/runners")["runners"][0]["labels"]
     }
-    assert made in sojourn("runner", "list")
+    assert TaskId.parse(made).name in sojourn("runner", "list")
     sojourn("runner", "delete", made)
     assert repo.runners() == []
 

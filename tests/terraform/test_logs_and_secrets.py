@@ -52,8 +52,8 @@ class TestLog:
         lines = _logged(project, "INFO")
         [own] = project.tasks()
         steps = [text for _, text in lines if text.startswith("Step ")]
-        assert [step.partition(":")[0] for step in steps] == [f"Step {n}" for n in range(1, 6)]
-        assert _told(lines, "INFO", "Step 3: Uploading workdir", "step=3", f"id={own}")
+        assert [step.partition(":")[0] for step in steps] == [f"Step {n}" for n in range(1, 7)]
+        assert _told(lines, "INFO", "Step 4: Uploading workdir", "step=4", f"id={own}")
         assert _told(lines, "INFO", "Uploading workdir: done in ", "seconds=")
         assert _told(lines, "INFO", "Uploading workdir: 20971520 of 20971520 bytes")
         assert _told(lines, "WARN", "Not uploading fifo: ")

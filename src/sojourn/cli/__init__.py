@@ -6,11 +6,12 @@ renders events.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 
 import sojourn.core.quickstart  # noqa: F401 -- before all that uses dataclasses
-from sojourn.cli.interrupts import INTERRUPTED, watching
+from sojourn.cli.interrupts import INTERRUPTED, ignored, watching
 
 __all__ = ["main"]
 
@@ -18,6 +19,7 @@ __all__ = ["main"]
 def main() -> None:
     """The entry point."""
     _open_streams()
+    atexit.register(ignored)  # what is registered first is called last
     with watching() as watch:
         try:
             from sojourn.cli.app import run  # not before: loading takes long enough for a Ctrl-C

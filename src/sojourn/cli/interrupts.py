@@ -35,7 +35,15 @@ if TYPE_CHECKING:
             """What it says if it has to be ended, and the stream. Called by another thread."""
 
 
-__all__ = ["INTERRUPTED", "answered", "insist", "left_to_another", "listening", "watching"]
+__all__ = [
+    "INTERRUPTED",
+    "answered",
+    "ignored",
+    "insist",
+    "left_to_another",
+    "listening",
+    "watching",
+]
 
 INTERRUPTED = 130  # the exit code
 AT_ONCE = 3  # times Ctrl-C: ends a command whatever it is doing
@@ -148,6 +156,15 @@ def listening(listener: Listener) -> Iterator[None]:
             yield
         finally:
             watch.listener = None
+
+
+def ignored() -> None:
+    """Signals do nothing any more: for the very last moment.
+
+    Python gives them back their defaults as it ends, so that one more would be the exit code.
+    """
+    for number in _NUMBERS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def answered() -> None:

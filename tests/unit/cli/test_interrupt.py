@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 
 from tests.support.waiting import patience, until
@@ -174,3 +176,28 @@ def test_the_command_is_killed(shell: Shell) -> None:
     assert shell.state(task) == "running"
     _finish(shell)
     assert shell("logs", "--follow", task).returncode == 0
+
+
+_LATE = """
+import os, signal, sys
+
+class Last:
+    def __del__(self):  # modules are taken apart after everything else
+        os.kill(os.getpid(), signal.SIGINT)
+
+import sojourn.cli
+sojourn.cli.last = Last()
+sys.argv = ["sojourn", "--version"]
+sojourn.cli.main()
+"""
+
+
+def test_while_python_ends(shell: Shell) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _LATE],
+        env=shell.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
