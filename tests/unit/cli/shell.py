@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -50,6 +51,10 @@ class Terminal:
             return False
         self.shown += data.decode(errors="replace").replace("\r\n", "\n")
         return bool(data)
+
+    def lines(self) -> list[str]:
+        """All that was ever shown in a line; what gave way to something else as well."""
+        return re.split(r"[\r\n]+", self.shown)
 
     def until(self, text: str, seconds: float = 20.0) -> None:
         give_up = time.monotonic() + patience(seconds)

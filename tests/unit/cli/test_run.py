@@ -419,7 +419,7 @@ def test_on_a_terminal(shell: Shell) -> None:
     assert terminal.wait() == 3
     assert re.search(r"\x1b\[32mCreated\x1b\[0m [a-z-]+ in \d+\.\d s\r?\n", terminal.shown)
     assert "Uploaded" not in terminal.shown
-    assert "\nhello\n" in terminal.shown
+    assert "hello" in terminal.lines()
     assert "\x1b[31mTask failed: the script ended with exit code 3" in terminal.shown
 
 
@@ -427,7 +427,7 @@ def test_progress_on_a_terminal(shell: Shell) -> None:
     shell.large_file("large", 400)
     terminal = shell.terminal("run", "--workdir", ".", "--", "ls")
     terminal.wait(60)
-    assert "\nlarge\n" in terminal.shown
+    assert "large" in terminal.lines()  # after a bar, if its machine took long to restore
     assert "Uploading workdir:" in terminal.shown
     if "%|" not in terminal.shown:
         pytest.skip("it was done before anything had to be drawn")
