@@ -7,21 +7,25 @@ of the indexes has it.
 from __future__ import annotations
 
 import configparser
+import mmap
 import os
 import re
+import shutil
 import sys
 import zipfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from sysconfig import get_config_var
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["Sources", "sources"]
 
 _OF_PIP = re.compile(r'PackageIndex\(\s*"(https://[^"]+)"')
+_OF_UV = re.compile(rb"https://[a-z0-9.-]+/simple")
 _SECTIONS = ("global", "download", "install")
 _CERTIFICATES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
@@ -72,19 +76,40 @@ def sources(environment: Mapping[str, str]) -> Sources:
 
 
 def _default() -> str:
-    """The index of pip, as pip says it, or the copy of pip that Python brings; empty if neither."""
+    """The index that pip and uv use unless they are told otherwise; empty if neither is here."""
+    for text in _of_pip():
+        if match := _OF_PIP.search(text):
+            return f"{match[1].rstrip('/')}/simple"
+    return _of_uv()
+
+
+def _of_pip() -> Iterator[str]:
+    """The module of pip that says it: of pip itself, or of the copy for new environments."""
     module = "_internal/models/index.py"
+    # Debian keeps the copy elsewhere.
+    copies = [Path(folder) for folder in (get_config_var("WHEEL_PKG_DIR"),) if folder]
     for name in ("pip", "ensurepip"):
         found = find_spec(name)
         for folder in map(Path, (found and found.submodule_search_locations) or ()):
-            texts = [file.read_text() for file in folder.glob(module)]
-            for wheel in folder.glob("_bundled/pip-*.whl"):
-                with zipfile.ZipFile(wheel) as archive:
-                    texts.append(archive.read(f"pip/{module}").decode())
-            for text in texts:
-                if match := _OF_PIP.search(text):
-                    return f"{match[1].rstrip('/')}/simple"
-    return ""
+            for file in folder.glob(module):
+                yield file.read_text()
+            copies.append(folder / "_bundled")
+    for wheel in (wheel for folder in copies for wheel in folder.glob("pip-*.whl")):
+        with zipfile.ZipFile(wheel) as archive:
+            yield archive.read(f"pip/{module}").decode()
+
+
+def _of_uv() -> str:
+    """As its program has it, which installed this where there is no pip."""
+    program = shutil.which("uv")
+    if program is None:
+        return ""
+    with (
+        open(program, "rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        match = _OF_UV.search(content)
+        return match[0].decode() if match else ""
 
 
 def _named(index: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.agent import wheels
+from sojourn.agent import indexes, wheels
 from sojourn.agent.indexes import sources
 from sojourn.agent.wheels import Wheel, fetch
 from sojourn.clouds.vm.on_machine import boot
@@ -218,3 +218,38 @@ def test_without_a_setting_it_is_the_index_of_pip_itself(tmp_path: Path) -> None
     [index] = sources({"HOME": str(tmp_path), "PIP_CONFIG_FILE": os.devnull}).indexes
     assert index.startswith("https://")
     assert index.endswith("/simple")
+
+
+@pytest.fixture
+def no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither pip nor the copy that Python itself has; no wheels of the system, and no uv."""
+    monkeypatch.setattr(indexes, "find_spec", lambda name: None)
+    monkeypatch.setattr(indexes, "get_config_var", lambda name: None)
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+
+@pytest.mark.usefixtures("no_pip")
+def test_debian_keeps_the_copy_of_pip_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = 'PyPI = PackageIndex(\n    "https://index.example/", file_storage_domain="x"\n)\n'
+    with zipfile.ZipFile(tmp_path / "pip-23.0.1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("pip/_internal/models/index.py", said)
+    assert _without_settings(tmp_path) == []
+    monkeypatch.setattr(indexes, "get_config_var", {"WHEEL_PKG_DIR": str(tmp_path)}.get)
+    assert _without_settings(tmp_path) == ["https://index.example/simple"]
+
+
+@pytest.mark.usefixtures("no_pip")
+def test_without_any_pip_it_is_the_index_of_uv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "uv"
+    program.write_bytes(b"\x7fELF\0\xff" * 5000 + b"https://index.example/simplehttps://x\0")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _without_settings(tmp_path) == ["https://index.example/simple"]
+
+
+def _without_settings(home: Path) -> list[str]:
+    return [*sources({"HOME": str(home), "PIP_CONFIG_FILE": os.devnull}).indexes]
