@@ -295,7 +295,7 @@ def _tell_of_unexpected(
         left = upload.left_out(workdir, launch.ignore.left_out)
         ctx.note(f"Not uploading {left}; use `--no-default-ignore` to upload everything")
     if secret := upload.secret(files):
-        ctx.note(f"Uploading {secret}, which may hold secrets; add to {OWN_FILE} to leave out")
+        ctx.warn(f"Uploading {secret}, which may hold secrets; add to {OWN_FILE} to leave out")
 
 
 def _remove(ctx: Context, resources: Sequence[Resource]) -> list[str]:

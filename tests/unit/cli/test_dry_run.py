@@ -106,7 +106,8 @@ def test_a_file_of_secrets_is_named_when_it_is_uploaded(shell: Shell) -> None:
     for name in (".env", "api/.env.local", ".env.example", "my.env", ".environment"):
         shell.file(name, "")
     told = (
-        "Uploading .env, api/.env.local, which may hold secrets; add to .sojournignore to leave out"
+        "Warning: Uploading .env, api/.env.local, which may hold secrets; "
+        "add to .sojournignore to leave out"
     )
     assert told in shell("run", "--workdir", ".", "true").stderr.splitlines()
     shell.file(".sojournignore", ".env\n.env.local\n")

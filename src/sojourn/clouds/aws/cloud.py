@@ -64,12 +64,13 @@ class AwsCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         self.check_form(task)
-        told = self._check_profile(task)
+        for told in self._check_profile(task):
+            ctx.warn(told)
         self._locations.check(task)
         notes = self._offers.check(task)
         if replaced := self._offers.replaced(task):
             ctx.warn(replaced)
-        return [*told, *notes]
+        return notes
 
     def _check_profile(self, task: Task) -> list[str]:
         """Refuse a profile that is not there or lacks rights, if we may know."""

@@ -27,6 +27,7 @@ _LEAVING = (
 )
 _WRITING = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 _LISTING = ("s3:ListBucket",)
+_NEEDED = (*_LEAVING, *_LISTING, *_WRITING)
 _ANY_UUID = "00000000-0000-0000-0000-000000000000"  # a group gets its own when it is made
 # The second colon may be missing: pages of Terraform Provider Iterative write it so.
 _FORM = re.compile(r"arn:aws:iam::?(?P<rest>\d*:instance-profile/.+)")
@@ -73,15 +74,15 @@ def role_in(account: Account, given: str) -> str:
 
 
 def check_rights(account: Account, role: str, location: Location, id: TaskId) -> list[str]:
-    """Refuse a role without the rights that machines need, if AWS tells; else there is a note."""
+    """Refuse a role without the rights that machines need, if AWS tells; else warn."""
     if not role:
-        return [unchecked("permission_set", "you lack iam:GetInstanceProfile", _PAGE)]
+        return [unchecked("permission_set", "you lack iam:GetInstanceProfile", _NEEDED, _PAGE)]
     try:
         missing = sorted(_missing(account, role, location, id))
     except AuthError:
-        return [unchecked(role, "you lack iam:SimulatePrincipalPolicy", _PAGE)]
+        return [unchecked(role, "you lack iam:SimulatePrincipalPolicy", _NEEDED, _PAGE)]
     except SojournError as error:
-        return [unchecked(role, error.message, _PAGE)]
+        return [unchecked(role, error.message, _NEEDED, _PAGE)]
     if missing:
         raise lacking(role, missing, f"{_PAGE}#what-machines-may-do")
     return []

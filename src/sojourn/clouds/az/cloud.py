@@ -69,13 +69,14 @@ class AzureCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         self.check_form(task)
-        told = self._check_identities(task)
+        for told in self._check_identities(task):
+            ctx.warn(told)
         self._locations.check(task)
         check_network(self._account, task, region(task.region))
         notes = self._offers.check(task)
         if replaced := self._offers.replaced(task):
             ctx.warn(replaced)
-        return [*told, *notes, *note_on_placement(task)]
+        return [*notes, *note_on_placement(task)]
 
     def _check_identities(self, task: Task) -> list[str]:
         """Refuse identities that are not there, or a first one that lacks rights, if we may know;

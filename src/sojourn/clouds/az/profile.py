@@ -27,6 +27,10 @@ _LEAVING = (
 )
 _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 _STORING = ("read", "write")
+_NEEDED = (
+    *(f"{kind}/{verb}" for kind, verb in _LEAVING),
+    *(f"{_BLOBS}/{verb}" for verb in _STORING),
+)
 _FORM = re.compile(
     r"/subscriptions/[\w-]+/resourceGroups/[\w.()-]+/providers/Microsoft\.ManagedIdentity"
     r"/userAssignedIdentities/[\w-]+",
@@ -66,18 +70,18 @@ class _Held:
 
 def check_rights(deployment: Deployment, identity: str, principal: str) -> list[str]:
     """Refuse an identity without the rights that machines need, if Azure tells; else there is a
-    note. `principal` is empty if we may not know it."""
+    warning. `principal` is empty if we may not know it."""
     if not principal:
         action = "Microsoft.ManagedIdentity/userAssignedIdentities/read"
-        return [unchecked(identity, f"you lack {action}", _PAGE)]
+        return [unchecked(identity, f"you lack {action}", _NEEDED, _PAGE)]
     try:
         held = [*_held(deployment.account, principal)]
         missing = [*_missing(deployment, held)]
     except AuthError:
         who = "Microsoft.Authorization/roleAssignments/read or .../roleDefinitions/read"
-        return [unchecked(identity, f"you lack {who}", _PAGE)]
+        return [unchecked(identity, f"you lack {who}", _NEEDED, _PAGE)]
     except SojournError as error:
-        return [unchecked(identity, error.message, _PAGE)]
+        return [unchecked(identity, error.message, _NEEDED, _PAGE)]
     if missing:
         raise lacking(identity, missing, f"{_PAGE}#what-machines-may-do")
     return []

@@ -70,9 +70,10 @@ class GoogleCloud:
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
         self.check_form(task)
-        told = self._check_profile(task.permission_set)
+        for told in self._check_profile(task.permission_set):
+            ctx.warn(told)
         self._locations.check(task)
-        return [*told, *self._offers.check(task)]
+        return self._offers.check(task)
 
     def _check_profile(self, given: str) -> list[str]:
         """Refuse an account that is not there, if we may know; returns what there is to say."""

@@ -131,7 +131,7 @@ def notes_on(given: str, project: str) -> list[str]:
 
 def check_rights(account: Account, email: str) -> list[str]:
     """Refuse an account that may not let machines leave their group, if Google tells; else there
-    is a note.
+    is a warning.
 
     It is asked about the project: the group is not made yet, and rights to it come from there. What
     a condition says of the group's name is left to the first machine. Rights to the bucket can
@@ -151,12 +151,12 @@ def check_rights(account: Account, email: str) -> list[str]:
             {"accessTuple": asked},
         )
     except AuthError as error:
-        return [unchecked(email, error.hint.rstrip(".") or error.message, _PAGE)]
+        return [unchecked(email, error.hint.rstrip(".") or error.message, [_LEAVING], _PAGE)]
     except SojournError as error:
-        return [unchecked(email, error.message, _PAGE)]
+        return [unchecked(email, error.message, [_LEAVING], _PAGE)]
     state = answer.get("overallAccessState")
     if state == "CANNOT_ACCESS":
         raise lacking(email, [_LEAVING], f"{_PAGE}#what-machines-may-do")
     if state == "CAN_ACCESS":
         return []
-    return [unchecked(email, "Google Cloud could not tell", _PAGE)]
+    return [unchecked(email, "Google Cloud could not tell", [_LEAVING], _PAGE)]

@@ -22,9 +22,9 @@ def lacking(who: str, rights: Iterable[str], page: str) -> InvalidInput:
     )
 
 
-def unchecked(who: str, why: str, page: str) -> str:
-    """The note: the cloud did not tell what the identity may do."""
+def unchecked(who: str, why: str, rights: Iterable[str], page: str) -> str:
+    """The warning: the cloud did not tell what the identity may do."""
     return (
-        f"Could not check what {who} may do: {why}. If it lacks a right that machines need, "
+        f"Could not check what {who} may do: {why}. If it is not allowed {', '.join(rights)}, "
         f"the first machine ends the task. {page} has all that it needs"
     )

@@ -20,6 +20,7 @@ from sojourn.core.task import Storage, Task
 from tests.simcloud.aws import backends
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User, allow
+from tests.support.warned import warnings_of
 
 _PAGE = Path(__file__).parents[4] / "docs" / "aws.md"
 Check = Callable[..., list[str]]
@@ -53,7 +54,7 @@ def check(laptop: SimAWS) -> Check:
     def looked(policy: dict[str, Any], **more: Any) -> list[str]:
         iam.put_role_policy("mine", "given", json.dumps(policy))
         task = Task("#!/bin/sh\n", cloud="aws", permission_set=profile.arn, **more)
-        return [note for note in AwsCloud(Account()).check(Context(), task) if "role/mine" in note]
+        return [each for each in warnings_of(AwsCloud(Account()), task) if "role/mine" in each]
 
     return looked
 
@@ -128,6 +129,7 @@ def test_who_may_not_ask_is_told_once_and_goes_on(
     for name, value in laptop.user(policy).items():
         monkeypatch.setenv(name, value)
     task = Task("#!/bin/sh\n", cloud="aws", permission_set=_arn())
-    notes = [n for n in AwsCloud(Account()).check(Context(), task) if "Could not check" in n]
+    notes = [n for n in warnings_of(AwsCloud(Account()), task) if "Could not check" in n]
     assert len(notes) == 1
     assert said in notes[0]
+    assert "TerminateInstanceInAutoScalingGroup, s3:ListBucket, s3:DeleteObject" in notes[0]

@@ -9,12 +9,12 @@ import pytest
 import sojourn
 from sojourn.clouds.az.account import Account
 from sojourn.clouds.az.cloud import AzureCloud
-from sojourn.core.context import Context
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Storage, Task
 from tests.simcloud.az import roles
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az_user import User
+from tests.support.warned import warnings_of
 
 _MACHINES = "9980e02c-c2be-4d73-94e8-173b1dc7cf3c"  # Virtual Machine Contributor
 _DOCUMENTED = (roles.BLOB_CONTRIBUTOR, _MACHINES, roles.CONTRIBUTOR)
@@ -37,7 +37,7 @@ class Given:
 
     def look(self, **more: Any) -> list[str]:
         task = Task("#!/bin/sh", cloud="az", permission_set=self.id, **more)
-        return [note for note in AzureCloud(Account()).check(Context(), task) if self.id in note]
+        return [each for each in warnings_of(AzureCloud(Account()), task) if self.id in each]
 
 
 @pytest.fixture
@@ -102,3 +102,5 @@ def test_who_may_not_ask_is_told_once_and_goes_on(
     [note] = given.look()
     assert "Could not check what" in note
     assert "you lack Microsoft." in note
+    assert "virtualMachines/delete, " in note
+    assert "containers/blobs/write, the first machine" in note

@@ -10,12 +10,12 @@ import sojourn
 from sojourn.clouds.gcp.account import Account
 from sojourn.clouds.gcp.cloud import GoogleCloud
 from sojourn.clouds.gcp.profile import notes_on, parse_profile
-from sojourn.core.context import Context
 from sojourn.core.errors import InvalidInput
-from sojourn.core.events import Event, Note
+from sojourn.core.events import Event, Warned
 from sojourn.core.task import Task
 from tests.simcloud.gcp.account import SimGCP
 from tests.simcloud.gcp_user import User
+from tests.support.warned import warnings_of
 
 _EMAIL = "a@b.iam.gserviceaccount.com"
 _AUTH = "https://www.googleapis.com/auth/"
@@ -71,7 +71,7 @@ def test_an_account_of_the_users_is_used_and_left_alone(
     template = user.get(f"global/instanceTemplates/{handle.id}")["properties"]
     [given] = template["serviceAccounts"]
     assert given["email"] == email
-    notes = [event.message for event in events if isinstance(event, Note)]
+    notes = [event.message for event in events if isinstance(event, Warned)]
     assert any("Adding the scope compute-rw" in note for note in notes) == bool(scopes)
     assert {f"{_AUTH}compute", f"{_AUTH}cloud-platform"} & set(given["scopes"])
     sojourn.get(handle.id).delete(fetch=False)
@@ -91,7 +91,7 @@ def troubleshooter(project: SimGCP, user: User) -> Iterator[str]:
 
 def _look(email: str) -> list[str]:
     task = Task("#!/bin/sh\n", cloud="gcp", permission_set=email)
-    return [note for note in GoogleCloud(Account()).check(Context(), task) if email in note]
+    return [each for each in warnings_of(GoogleCloud(Account()), task) if email in each]
 
 
 def test_an_account_that_cannot_leave_its_group_is_refused_before_anything_is_made(
@@ -119,4 +119,5 @@ def test_what_a_condition_says_is_left_to_the_machine(user: User, troubleshooter
 def test_who_may_not_ask_is_told_once_and_goes_on(project: SimGCP, user: User) -> None:
     [note] = _look(user.make_account())
     assert "Could not check what" in note
+    assert "not allowed compute.instanceGroupManagers.update, the first machine" in note
     assert "Run `gcloud services enable policytroubleshooter.googleapis.com`" in note
