@@ -189,7 +189,7 @@ class Handle:
 
         `output`: another one than the task says.
         """
-        return engine.results.misses_some(self._ctx, self._cloud, self._id, output)
+        return bool(engine.results.foreseen(self._ctx, self._cloud, self._id, output).why)
 
     def lost_some(self) -> bool:
         """Whether some of its output could not be stored, and may still be on a machine."""

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["GUARDED", "guarded_name", "guarded_part"]
+__all__ = ["GUARDED", "guarded_name", "guarded_part", "plain_name"]
 
 GUARDED = (
-    *(".git", ".hg", ".jj"),  # hooks, and programs that their configuration names
-    *(".envrc", ".mise.toml", "mise.toml"),  # direnv and mise, at `cd`
+    *(".git", ".hg", ".jj", ".sl"),  # hooks, and programs that their configuration names
+    *(".envrc", ".mise", ".mise.toml", ".mise.local.toml"),  # direnv and mise, at `cd`
+    *("mise.toml", "mise.local.toml"),
     *(".vscode", ".idea", ".devcontainer", ".devcontainer.json"),  # editors: tasks, containers
-    *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el"),  # Vim, Neovim and Emacs
+    *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua"),  # Vim and Neovim
+    *(".dir-locals.el", ".dir-locals-2.el"),  # Emacs
 )
 """Names at any depth; of a folder, all that is in it."""
 
@@ -41,7 +43,7 @@ def guarded_part(path: str) -> str:
         start = end + 1
         end = path.find("/", start)
         end = len(path) if end < 0 else end
-        if _plain(path[start:end]) in _NAMES:
+        if plain_name(path[start:end]) in _NAMES:
             return path[:end]
     return ""
 
@@ -53,5 +55,8 @@ def guarded_name(path: str, output: str) -> str:
     return above + below if below else path
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """As file systems compare it that tell neither cases nor unseen characters apart."""
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFC", name.translate(_UNSEEN)).casefold()

@@ -126,6 +126,7 @@ class Place(str, Enum):
 
     HOME = "home"
     WITHHELD = "withheld"  # in the output, but a program on this computer would run it by itself
+    OWN = "own"  # in the output, below a folder such as .venv that is here and was not uploaded
     OUTSIDE = "outside"
 
 
@@ -360,12 +361,18 @@ class Data(Protocol):
         """Whether any rank has anything at this path. Absent: no."""
 
     def changed(
-        self, ctx: Context, output: str = "", filters: Filters | None = None
+        self,
+        ctx: Context,
+        output: str = "",
+        filters: Filters | None = None,
+        into: Path | None = None,
+        memory: Path | None = None,
     ) -> list[ChangedFile]:
         """Files of all ranks that are new or differ from what was pushed, caches aside.
 
-        `output`: what comes home, which decides on the place of each; a file there counts even if
-        it was written anew with the same bytes. Absent: none.
+        The others are what `pull` takes, and decide on the place of each file; one that comes home
+        counts even if it was written anew with the same bytes. `into`: None if it is not known yet.
+        Absent: none.
         """
 
     def uploading(self, ctx: Context) -> Activity | None:

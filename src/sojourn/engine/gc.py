@@ -10,7 +10,7 @@ from sojourn.core.status import State
 from sojourn.engine import ledger
 from sojourn.engine.home import created_here
 from sojourn.engine.observe import is_complete, status
-from sojourn.engine.results import left_nothing, lost_some, misses_some
+from sojourn.engine.results import foreseen, left_nothing, lost_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +73,8 @@ def _why(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     # `run` keeps them for the same reasons: results may be elsewhere, or still on a machine.
     if now.state is State.SUCCEEDED and left_nothing(ctx, cloud, id):
         return ""
-    if misses_some(ctx, cloud, id) or lost_some(ctx, cloud, id):
+    left = foreseen(ctx, cloud, id)
+    if left.why or lost_some(ctx, cloud, id):
         return ""
-    return f"ended: {now.state}"
+    beside = f", with {left.files} outside its output, which `pull --output .` downloads"
+    return f"ended: {now.state}{beside if left.files else ''}"

@@ -90,7 +90,7 @@ def _why_kept(
         )
         return f"its machines stay for {stay}"
     home = find_home(ctx, data, id, task=task)
-    left = missed(ctx, data, home)
+    left = missed(ctx, data, id, home)
     if state is State.SUCCEEDED and home.output and not data.holds(ctx, home.output):
         ctx.warn(
             f"Keeping {id}: it succeeded, but its output folder is empty. "
@@ -232,7 +232,7 @@ def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home, named: b
             f"Some results of {id} could not be stored and were not downloaded",
             hint=f"Run `sojourn status {id}` to see where they are.",
         )
-    left = missed(ctx, cloud.data(id), home)
+    left = missed(ctx, cloud.data(id), id, home)
     if left.why and not (named and left.outside):
         raise Conflict(f"{id} {_left(left)}", hint=f"{_ways_out(id, left)}.")
     if left.files:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import SojournError
 from sojourn.core.events import Downloaded
-from sojourn.core.filters import Filters
+from sojourn.core.filters import DEFAULT_IGNORED, Filters
 from sojourn.core.guarded import guarded_name
 from sojourn.core.interfaces import Place
 from sojourn.core.sizes import size_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sojourn.core.interfaces import ChangedFile, Cloud, Data
     from sojourn.core.task import Task
 
-__all__ = ["Missed", "amend", "bring", "left_nothing", "lost_some", "missed", "misses_some", "pull"]
+__all__ = ["Missed", "amend", "bring", "foreseen", "left_nothing", "lost_some", "missed", "pull"]
 
 
 def pull(
@@ -100,26 +100,40 @@ class Missed:
     outside: bool = False
 
 
-def missed(ctx: Context, data: Data, home: Home) -> Missed:
+def missed(ctx: Context, data: Data, id: TaskId, home: Home, *, known: bool = True) -> Missed:
     """What a task changed in its workdir and does not come home.
 
     What was only uploaded is no result: an output with old files in it is as good as empty.
+    `known`: whether the folder of `home` is the right one.
     """
     if home.said and not home.output:
         return Missed()
-    changed = data.changed(ctx, home.output, home.filters)
+    into, memory = (home.folder, ledger.pulled_path(id)) if known else (None, None)
+    changed = data.changed(ctx, home.output, home.filters, into, memory)
     if not home.output:
         return Missed(_described(changed), "has no output folder") if changed else Missed()
     withheld = [file for file in changed if file.place is Place.WITHHELD]
     if withheld:
         why = "programs on this computer could run them by themselves"
         return Missed(_described(withheld), why, guarded_name(withheld[0].path, home.output))
+    own = [file for file in changed if file.place is Place.OWN]
+    if own and len(own) == len(changed):
+        folder = _own_folder(own[0].path)
+        why = f"{folder} is here already, and was not uploaded"
+        return Missed(_described(own), why, folder)
     outside = [file for file in changed if file.place is Place.OUTSIDE]
     if not outside:
         return Missed()
     some_come = len(outside) < len(changed)
     why = "" if some_come else f"changed nothing in its output folder {home.output!r}"
     return Missed(_described(outside), why, outside=True)
+
+
+def _own_folder(path: str) -> str:
+    """The folder because of which a file stays in the store."""
+    names = path.split("/")
+    count = next(n for n, name in enumerate(names, 1) if name in DEFAULT_IGNORED)
+    return "/".join(names[:count])
 
 
 def _described(changed: Sequence[ChangedFile]) -> str:
@@ -148,8 +162,8 @@ def left_nothing(ctx: Context, cloud: Cloud, id: TaskId, output: str | None = No
     return bool(output) and not data.holds(ctx, output or "")
 
 
-def misses_some(ctx: Context, cloud: Cloud, id: TaskId, output: str | None = None) -> bool:
-    """Whether a task left files of which only the user can tell whether they are wanted.
+def foreseen(ctx: Context, cloud: Cloud, id: TaskId, output: str | None = None) -> Missed:
+    """What of a task would not come home, as far as can be told without the folder it comes to.
 
     `output`: another one than the task says.
     """
@@ -157,7 +171,7 @@ def misses_some(ctx: Context, cloud: Cloud, id: TaskId, output: str | None = Non
     storage = data.load(ctx).storage
     output = storage.output if output is None else output
     home = Home(Path(), output or "", Filters(storage.exclude), said=output is not None)
-    return bool(missed(ctx, data, home).why)
+    return missed(ctx, data, id, home, known=False)
 
 
 def lost_some(ctx: Context, cloud: Cloud, id: TaskId) -> bool:

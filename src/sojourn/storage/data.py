@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.core.clock import utc, utc_now
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
+from sojourn.core.filters import Filters
 from sojourn.core.logpart import WHOLE, LogPart
 from sojourn.core.status import RankRecord
 from sojourn.core.task import Task
@@ -20,6 +21,7 @@ from sojourn.storage.logs import Cursor
 from sojourn.storage.logtail import read_last, read_part
 from sojourn.storage.programs import put_program
 from sojourn.storage.pull import holds, pull
+from sojourn.storage.results import Wanted
 from sojourn.storage.snapshot import SnapshotWriter, newest
 from sojourn.storage.store import read_json
 from sojourn.storage.uploading import read_upload, telling
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from sojourn.core.activity import Activity
     from sojourn.core.context import Context
     from sojourn.core.events import LogLine
-    from sojourn.core.filters import Filters
     from sojourn.core.interfaces import ChangedFile, Found, Ignore, LogCursor
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
@@ -175,12 +176,17 @@ class StoreData:
         return holds(self._at(ctx), range(self._ranks(ctx)), output)
 
     def changed(
-        self, ctx: Context, output: str = "", filters: Filters | None = None
+        self,
+        ctx: Context,
+        output: str = "",
+        filters: Filters | None = None,
+        into: Path | None = None,
+        memory: Path | None = None,
     ) -> list[ChangedFile]:
         try:
             task = self.load(ctx)
-            ranks = range(task.parallelism)
-            return changed_files(self._at(ctx), ranks, task.files, output, filters)
+            wanted = Wanted(output, into, filters or Filters(), memory, task.files)
+            return changed_files(self._at(ctx), range(task.parallelism), wanted)
         except NotFound:
             return []
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from sojourn.core.above import FromAbove
-from sojourn.core.guarded import guarded_part
+from sojourn.core.guarded import guarded_part, plain_name
 from sojourn.storage.beneath import Beneath, is_elsewhere
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Guard:
         if not path.startswith(self._above):
             return ""
         folder, _, name = path.rpartition("/")
-        return path if guarded_part(name) or name.lower() in self._names(folder) else ""
+        return path if guarded_part(name) or plain_name(name) in self._names(folder) else ""
 
     def _names(self, folder: str) -> frozenset[str]:
         return self._repositories.get(folder, frozenset())
@@ -61,8 +61,8 @@ def _repositories(paths: Iterable[str], into: Path | None) -> dict[str, frozense
     coming: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         folder, _, name = path.rpartition("/")
-        if name.lower() in _MAKE_ONE:
-            coming[folder].add(name.lower())
+        if (plain := plain_name(name)) in _MAKE_ONE:
+            coming[folder].add(plain)
     found = {}
     there = Beneath(into) if into and os.path.isdir(into) else None
     for folder, names in coming.items():

@@ -7,7 +7,6 @@ others get `name.rankN`. What a rank left as it was pushed gives way to what ano
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -35,10 +34,10 @@ class Joined:
     base: Base
     entries: dict[str, Entry] = field(default_factory=dict)
     objects: dict[str, int] = field(default_factory=dict)
-    withheld: Counter[str] = field(default_factory=Counter)
+    withheld: dict[str, list[Entry]] = field(default_factory=dict)
 
     def withhold(self, guard: Guard) -> None:
-        """Leave out what stays in the store, and count the results in it by the part they are in.
+        """Leave out what stays in the store; keeps the results in it by the part they are in.
 
         What a rank left as it was pushed is none.
         """
@@ -46,7 +45,7 @@ class Joined:
         for path, part in parts.items():
             entry = self.entries.pop(path)
             if entry.kind != FOLDER and not untouched(entry, self.base):
-                self.withheld[part] += 1
+                self.withheld.setdefault(part, []).append(entry)
 
     def add(
         self, ctx: Context, rank: int, entries: Iterable[Entry], objects: Mapping[str, int]

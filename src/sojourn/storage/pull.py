@@ -1,6 +1,6 @@
 """Bringing results home: the outputs of all ranks, joined, into a folder that is in use.
 
-None of it is lost, and neither is anything that is there: see `join` and `room`. Nothing is
+None of it is lost, and neither is anything that is there: see `results` and `room`. Nothing is
 written but at the output, whatever a machine stored: see `output`.
 """
 
@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.storage import layout
-from sojourn.storage.given import with_given
-from sojourn.storage.guard import Guard
-from sojourn.storage.join import Base, Joined, untouched
-from sojourn.storage.landing import alone, bring_to_disk, landing
+from sojourn.storage.join import untouched
+from sojourn.storage.landing import alone, bring_to_disk
 from sojourn.storage.manifest import FOLDER, Manifest
-from sojourn.storage.output import folders_above, is_there, leads_to, moved_home
+from sojourn.storage.output import is_there
 from sojourn.storage.pulled import Pulled
 from sojourn.storage.ranks import newest_of_rank, snapshots_of_rank
 from sojourn.storage.restore import Restorer
+from sojourn.storage.results import Wanted, join_results
 from sojourn.storage.room import Room
 from sojourn.storage.snapshot import newest
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Mapping
     from pathlib import Path
 
     from sojourn.core.context import Context
     from sojourn.core.filters import Filters
+    from sojourn.storage.manifest import Entry
     from sojourn.storage.store import Store
 
 __all__ = ["holds", "pull"]
@@ -39,21 +37,6 @@ __all__ = ["holds", "pull"]
 _TRIES = 5
 _STEP = "Downloading results"
 _NAMED = 3  # parts that a warning names
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What comes home, and where to; `memory` is where it is remembered."""
-
-    output: str
-    into: Path
-    filters: Filters
-    memory: Path | None
-    given: Mapping[str, str]
-
-    def base(self, pushed: Manifest) -> Base:
-        """What is no result."""
-        return with_given(pushed.entries, self.given)
 
 
 def pull(
@@ -72,14 +55,14 @@ def pull(
     `memory`: a file in which pulls of this task remember what they wrote. Without it, they keep
     copies of all that they replace. `given`: the small files that the task brings itself.
     """
-    wanted = _Wanted(output, into, filters, memory, given or {})
+    wanted = Wanted(output, into, filters, memory, given or {})
     pushed = _pushed(store, ctx)
     newest_ones: list[list[str]] = []  # before each further try
     for attempt in range(_TRIES):
         try:
             if attempt:
                 newest_ones.append([p for r in ranks for p in snapshots_of_rank(store, r)[:1]])
-            return _pull(ctx, store, pushed, ranks, wanted)
+            return _pull(ctx, store, pushed, ranks, wanted, into)
         except NotFound as error:
             # A machine swept a snapshot while we read it; it has written a newer one.
             missing = error.message
@@ -119,18 +102,17 @@ def _pushed(store: Store, ctx: Context | None = None) -> Manifest | None:
 
 
 def _pull(
-    ctx: Context, store: Store, pushed: Manifest | None, ranks: range, wanted: _Wanted
+    ctx: Context, store: Store, pushed: Manifest | None, ranks: range, wanted: Wanted, into: Path
 ) -> list[str]:
     # A rank that has stored nothing yet, or changed nothing, has what was pushed.
     found = {rank: newest_of_rank(store, rank, ctx) or pushed for rank in ranks}
     manifests = {rank: manifest for rank, manifest in found.items() if manifest}
-    joined = _join(ctx, pushed, manifests, wanted)
+    joined = join_results(ctx, pushed, manifests, wanted)
     if joined.withheld:
         ctx.warn(_told_of_withheld(joined.withheld))
     if not joined.entries:
         return []
     base = wanted.base(pushed) if pushed else None
-    into = wanted.into
     above = {folder.parent for folder in (into, *into.parents) if not folder.exists()}
     into.mkdir(parents=True, exist_ok=True)
     with alone(ctx, into):
@@ -150,8 +132,8 @@ def _pull(
     return [entry.path for entry in todo if entry.kind != FOLDER]
 
 
-def _told_of_withheld(withheld: Counter[str]) -> str:
-    count = sum(withheld.values())
+def _told_of_withheld(withheld: Mapping[str, list[Entry]]) -> str:
+    count = sum(map(len, withheld.values()))
     files = "1 file" if count == 1 else f"{count:,} files"
     parts = sorted(withheld)
     more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
@@ -160,28 +142,3 @@ def _told_of_withheld(withheld: Counter[str]) -> str:
         f"{', '.join(parts[:_NAMED])}{more}. "
         f"Run `sojourn pull ID --output {shlex.quote(parts[0])}` to download by name."
     )
-
-
-def _join(
-    ctx: Context, pushed: Manifest | None, manifests: dict[int, Manifest], wanted: _Wanted
-) -> Joined:
-    base: Base = wanted.base(pushed) if pushed else {}
-    roots = {rank: leads_to(wanted.output, m.entries) for rank, m in manifests.items()}
-    there = {
-        rank: root
-        for rank, root in roots.items()
-        if root is not None and is_there(root, manifests[rank].entries)
-    }
-    joined = Joined(base)
-    if not there:
-        return joined
-    home = landing(wanted.into, wanted.output, base, there.values())
-    for rank, root in sorted(there.items()):
-        manifest = manifests[rank]
-        entries = moved_home(root, home, manifest.entries, wanted.filters)
-        joined.add(ctx, rank, entries, manifest.objects)
-    joined.withhold(Guard(home, joined.entries, wanted.into))
-    if joined.entries:
-        above = folders_above(home, [manifests[rank].entries for rank in there])
-        joined.entries = {folder.path: folder for folder in above} | joined.entries
-    return joined

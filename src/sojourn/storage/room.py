@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.storage.pulled import Pulled
 
-__all__ = ["Room"]
+__all__ = ["Room", "stays_own"]
 
 _TOLD_SINGLY = 20  # files that are kept beside
 _NAMED = 3  # folders that a warning names
@@ -131,12 +131,9 @@ class Room:
 
         A virtual environment of two computers is none.
         """
-        name = path.rpartition("/")[2]
-        if name not in DEFAULT_IGNORED or f"{self._named}/".startswith(f"{path}/"):
+        if not stays_own(path, self._named, self._base, self._pulled):
             return False
-        if self._base is None or path in self._base or self._pulled.wrote_below(path):
-            return False
-        if name != _CACHE:
+        if path.rpartition("/")[2] != _CACHE:
             self._own.append(path)
         return True
 
@@ -211,6 +208,16 @@ class Room:
         except FileNotFoundError:
             return False
         return True
+
+
+def stays_own(path: str, named: str, base: Base | None, pulled: Pulled) -> bool:
+    """Whether what is here at this path, if anything is, was never part of the task.
+
+    `named`: the output; what it names comes, whatever is there.
+    """
+    if path.rpartition("/")[2] not in DEFAULT_IGNORED or f"{named}/".startswith(f"{path}/"):
+        return False
+    return base is not None and path not in base and not pulled.wrote_below(path)
 
 
 def _look(folder: int, name: str) -> os.stat_result:

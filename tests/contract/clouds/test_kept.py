@@ -81,6 +81,18 @@ def test_files_beside_the_output_are_told_of_before_they_go(lab: Lab) -> None:
     assert "--output ." in told
 
 
+def test_gc_names_files_beside_the_output_before_they_go(lab: Lab) -> None:
+    script = "mkdir results; echo 1 > results/a; echo 2 > b"
+    handle = lab.create(script, storage=_unsaid(lab, "results"))
+    handle.wait()
+    [(found, why)] = sojourn.gc()
+    assert (found.id, why) == (
+        handle.id,
+        "ended: succeeded, with b (2 B) outside its output, which `pull --output .` downloads",
+    )
+    handle.delete()
+
+
 def test_an_output_that_was_written_once_more_with_the_same_bytes_is_none_of_it(lab: Lab) -> None:
     (lab.workdir / "results").mkdir()
     (lab.workdir / "results/model").write_text("same\n")
@@ -108,6 +120,30 @@ def test_what_programs_here_would_run_stays_in_the_store_until_it_is_asked_for(l
     assert handle.pull(elsewhere, output=".git") == [".git/config"]
     assert (elsewhere / ".git/config").read_text() == "theirs\n"
     handle.delete(fetch=False)
+
+
+def test_a_repository_that_results_would_complete_here_keeps_its_task(lab: Lab) -> None:
+    """The task alone has none; with what is here, and was never uploaded, it would be one."""
+    (lab.workdir / ".sojournignore").write_text("results\n")
+    (lab.workdir / "results/r").mkdir(parents=True)
+    (lab.workdir / "results/r/HEAD").write_text("ref: refs/heads/main\n")
+    script = "mkdir -p results/r; cd results/r; mkdir objects refs; echo x | tee objects/a > config"
+    result = lab.run(script, storage=_unsaid(lab, "results"))
+    assert result.kept == "it left files but programs on this computer could run them by themselves"
+    assert not (lab.workdir / "results/r/config").exists()
+    sojourn.get(result.id).delete(fetch=False)
+
+
+def test_nothing_but_files_in_a_folder_that_stays_as_it_is_here(lab: Lab) -> None:
+    (lab.workdir / ".venv").mkdir()
+    result = lab.run("mkdir .venv; echo weights > .venv/model", storage=_unsaid(lab, "."))
+    assert result.kept == "it left files but .venv is here already, and was not uploaded"
+    handle = sojourn.get(result.id)
+    with pytest.raises(Conflict, match=r"\.venv/model \(8 B\) but \.venv is here") as caught:
+        handle.delete()
+    assert f"sojourn pull {result.id} --output .venv" in caught.value.hint
+    assert handle.pull(output=".venv") == [".venv/model"]
+    handle.delete()
 
 
 def test_what_is_not_uploaded_by_default_is_left_as_it_is(lab: Lab) -> None:
