@@ -62,18 +62,23 @@ def mangle(random: Random, store: Path) -> list[str]:
     told = []
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         change = random.choice(_CHANGES)
-        with suppress(OSError):  # not every name is possible in every place
+        with suppress(OSError, IndexError):  # not every name is possible, nor is all still there
             told.append(f"{change.__name__.strip('_')} {change(random, store)}")
     return told
 
 
 def _file(random: Random, store: Path) -> Path:
     """Any object; each kind as likely as the others, however many there are of it."""
-    files = [path for path in store.rglob("*") if path.is_file() and not path.is_symlink()]
     kinds: dict[str, list[Path]] = {}
-    for path in sorted(files):
+    for path in _files(store):
         kinds.setdefault("/".join(path.relative_to(store).parts[::2][:3]), []).append(path)
     return random.choice(kinds[random.choice(sorted(kinds))])
+
+
+def _files(store: Path) -> list[Path]:
+    """Those that can be opened: a former change may have put a pipe in a file's place."""
+    found = sorted(store.rglob("*"))
+    return [path for path in found if path.is_file() and not path.is_symlink()]
 
 
 def _read(path: Path) -> bytes:
@@ -201,7 +206,7 @@ def _aged(random: Random, store: Path) -> str:
 def _said(random: Random, store: Path) -> str:
     """Something else in a JSON object that is right but for this."""
     found = []
-    for path in sorted(store.rglob("*")):
+    for path in _files(store):
         with suppress(OSError, ValueError, RecursionError):
             found.append((path, json.loads(_read(path))))
     path, value = random.choice(found)
@@ -221,13 +226,15 @@ def _changed(random: Random, value: Any) -> tuple[Any, str]:
 
 def _entered(random: Random, store: Path) -> str:
     """Something else in a line of a manifest that is right but for this."""
-    manifests = [path for path in sorted(store.rglob("snapshots/*")) if path.is_file()]
+    manifests = [path for path in _files(store) if path.parent.name == "snapshots"]
     path = random.choice(manifests or [_file(random, store)])
     try:
         lines = zlib.decompress(_read(path)).split(b"\n")
         number = random.randrange(len(lines) - 1)
         row = json.loads(lines[number])
     except (zlib.error, ValueError, RecursionError):
+        return "nothing"
+    if not row or not isinstance(row, (dict, list)):
         return "nothing"
     if isinstance(row, dict):
         row, what = _changed(random, row)

@@ -45,6 +45,13 @@ echo one; echo two; printf three
 """
 
 
+_WITH_JSON = ("status", "logs", "pull", "delete", "gc")
+_TYPED = {  # by verb, where it is not the id alone
+    "exec": ("ID", "--", "true"),
+    "run": ("--name", "victim", "--no-output", "--", "true"),
+}
+
+
 class Stuck(BaseException):
     """A verb takes for ever."""
 
@@ -182,9 +189,10 @@ def _round(lab: Lab, seed: int, told: list[str]) -> None:
         victim = lab.victim
         shutil.rmtree(lab.tasks / victim, ignore_errors=True)
         shutil.copytree(lab.kept, lab.tasks / victim)
-        verbs = ["status", "logs", "logs --tail 1", "logs --since 1h", "pull", "stop", "start"]
+        verbs = ["status", "read", "logs", "logs --tail 1", "logs --since 1h", "pull", "exec"]
+        verbs += ["stop", "start"]
         random.shuffle(verbs)
-        verbs += random.choice(([], ["delete"]))
+        verbs += random.choice(([], ["delete"], ["gc --yes"], ["run"]))
     told += mangle(random, lab.tasks / victim / "store")
     code, _ = lab.run("list", *random.choice(((), ("--json",))))
     assert code == 0
@@ -193,8 +201,9 @@ def _round(lab: Lab, seed: int, told: list[str]) -> None:
         told.append(words)
         verb, *options = words.split()
         more = into if verb in ("pull", "delete") else ()
-        json_too = ("--json",) if random.random() < 0.5 and verb not in ("stop", "start") else ()
-        lab.run(verb, victim, *options, *more, *json_too)
+        json_too = ("--json",) if random.random() < 0.5 and verb in _WITH_JSON else ()
+        typed = [victim if word == "ID" else word for word in _TYPED.get(verb, ("ID",))]
+        lab.run(verb, *typed, *options, *more, *json_too)
     told.append("others")
     lab.check_others()
     told.append("delete --force")
