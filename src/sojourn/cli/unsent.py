@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +27,15 @@ def told_of_unsent(typed: Typed, task: Task, *, from_file: bool) -> str:
     A script without a workdir may have been meant with all that is around it. A task file
     (`from_file`) describes its storage by itself: of it, only files that its script names count.
     """
-    script = Path(typed.words[0])
-    if typed.dashed or task.storage.workdir or not script.is_file():
+    if typed.dashed or task.storage.workdir:
+        return ""
+    with suppress(OSError):  # a hint is worth no error: whoever reads the script next tells it
+        return _told(typed, task, Path(typed.words[0]), from_file=from_file)
+    return ""
+
+
+def _told(typed: Typed, task: Task, script: Path, *, from_file: bool) -> str:
+    if not script.is_file():
         return ""
     for folder in dict.fromkeys((os.path.abspath(script.parent), os.getcwd())):
         names = [] if _is_shared(folder) else _others(folder, script)
@@ -43,19 +52,24 @@ def _is_shared(folder: str) -> bool:
 
 
 def _others(folder: str, script: Path) -> list[str]:
-    filters = Filters()
     try:
         found = sorted(os.scandir(folder), key=lambda item: item.name)
     except OSError:
         return []
-    return [
-        item.name
-        for item in found
-        if not item.name.startswith(".")
-        and item.name not in DEFAULT_IGNORED
-        and not filters.excludes(item.name, folder=item.is_dir())
-        and not os.path.samefile(item.path, script)
-    ]
+    itself, filters = script.stat(), Filters()
+    return [item.name for item in found if _is_of_use(item, itself, filters)]
+
+
+def _is_of_use(item: os.DirEntry[str], script: os.stat_result, filters: Filters) -> bool:
+    """Whether a script may need it: neither the script itself nor what is never uploaded."""
+    if item.name.startswith(".") or item.name in DEFAULT_IGNORED:
+        return False
+    try:
+        there = item.stat()
+    except OSError:
+        return False  # a symlink that leads nowhere or in a circle, or removed meanwhile
+    away = filters.excludes(item.name, folder=stat.S_ISDIR(there.st_mode))
+    return not away and not os.path.samestat(there, script)
 
 
 def _is_mentioned(name: str, task: Task) -> bool:

@@ -166,7 +166,8 @@ def _sizes(workdir: Path, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
     for path in paths:
         top = workdir / path
         if not top.is_dir() or top.is_symlink():
-            yield path, top.lstat().st_size
+            with suppress(OSError):  # removed meanwhile
+                yield path, top.lstat().st_size
         for folder, _, names in os.walk(top):
             for name in names:
                 with suppress(OSError):  # removed meanwhile

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
+from sojourn.cli.commandline import Typed
+from sojourn.cli.unsent import told_of_unsent
+from sojourn.core.task import Task
 from tests.unit.cli.shell import Shell
 
 _SCRIPT = "#!/bin/sh\nls\n"
@@ -67,6 +73,36 @@ def test_nothing_is_told_of_a_folder_that_is_empty_but_for_the_script(shell: She
     for name in (".env", ".git/config", "node_modules/x", "__pycache__/x", "main.tf"):
         shell.file(name, "")
     assert _told(shell, "train.sh") == []
+
+
+def test_links_that_lead_nowhere_do_no_harm(shell: Shell) -> None:
+    shell.file("train.sh", "#!/bin/sh\necho hi\n")
+    (shell.cwd / "dangling").symlink_to("nowhere")
+    (shell.cwd / "looping").symlink_to("looping")
+    (shell.cwd / "again.sh").symlink_to("train.sh")  # the script itself
+    assert _told(shell, "train.sh") == []
+    shell.file("data.csv", "")
+    [told] = _told(shell, "train.sh")
+    assert told.startswith("Not uploading this folder: data.csv is not available")
+    assert shell.ok("run", "train.sh") == "hi\n"
+
+
+def test_a_file_that_is_removed_meanwhile_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("train.sh", "data.csv", "other.csv"):
+        (tmp_path / name).write_text(_SCRIPT)
+    listed = os.scandir
+
+    def scandir(folder: str) -> list[os.DirEntry[str]]:
+        found = list(listed(folder))
+        (tmp_path / "other.csv").unlink()
+        return found
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    words = (str(tmp_path / "train.sh"),)
+    told = told_of_unsent(Typed("run", words, words), Task(script=_SCRIPT), from_file=False)
+    assert "data.csv is not available" in told
 
 
 def test_nobody_is_told_to_upload_a_home(project: Shell) -> None:

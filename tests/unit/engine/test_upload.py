@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sojourn.engine.upload import Part, advice, summed
+from sojourn.engine.upload import Part, advice, left_out, summed
 
 MANY = 5_001
 
@@ -26,3 +26,8 @@ def test_the_better_of_two_ways_is_told(tmp_path: Path) -> None:
     files = [("train.py", 1), ("data/x", 60 << 20), (".venv/x", 70 << 20)]
     assert "use `--gitignore`" in advice(tmp_path, files, git=False)
     assert "add .venv/ to .sojournignore" in advice(tmp_path, files, git=True)
+
+
+def test_what_is_removed_meanwhile_is_not_counted(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("abc")
+    assert left_out(tmp_path, ["gone", "kept"]) == "gone, kept (1 file, 3 B)"
