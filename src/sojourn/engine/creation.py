@@ -221,6 +221,7 @@ def _make(
         if existed:
             ensure_started(ctx, cloud.scaler(launch.id), data, launch.task)
         else:
+            ledger.forget_log(launch.id)  # of a former task of this name
             cloud.scaler(launch.id).scale(ctx, launch.task.parallelism)
 
 

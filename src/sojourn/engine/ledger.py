@@ -36,6 +36,7 @@ __all__ = [
     "ending",
     "find",
     "forget",
+    "forget_log",
     "latest",
     "latest_deleted",
     "log_path",
@@ -197,11 +198,18 @@ def save_log(
     entry = (asdict(origin) if origin else {}) | {_ENDING: asdict(ending) if ending else None}
     with suppress(OSError):
         path.with_suffix(".json").write_text(json.dumps(entry))
-    logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)
-    for log in logs[:-_LOGS_AT_MOST]:
-        log.unlink(missing_ok=True)
-        log.with_suffix(".json").unlink(missing_ok=True)
+    with suppress(FileNotFoundError):  # another command drops some, too
+        logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)
+        for log in logs[:-_LOGS_AT_MOST]:
+            forget_log(log.stem)
     return path
+
+
+def forget_log(id: TaskId | str) -> None:
+    """Remove what was saved of a task that was deleted: another one has its name now."""
+    with suppress(OSError):
+        log_path(id).unlink(missing_ok=True)
+        log_path(id).with_suffix(".json").unlink(missing_ok=True)
 
 
 def ending(id: TaskId | str) -> Ending | None:

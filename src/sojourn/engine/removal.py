@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["conclude", "delete", "discard", "keep_results"]
 
 _LOG_AT_MOST = 16 << 20  # bytes of the log of each rank that are saved
+_SAVE_WITHIN = 10.0  # seconds for its log, of a task that is removed by force
 
 
 def conclude(
@@ -145,10 +146,9 @@ def delete(
             home = _found_home(ctx, data, id, task, into, output, force) if fetch else None
             stop_for_good(ctx, cloud, id, force)
             if home:
-                _fetch(ctx, cloud, id, home, force)
+                home = _fetch(ctx, cloud, id, home, force)
                 _refuse_started(ctx, cloud, id)
-            if not force:
-                _save_log(ctx, cloud, id, home)
+            _save_log(ctx, cloud, id, home, force)
             _remove_all(ctx, cloud, id)
     except Deleted:
         pass  # as it was to be
@@ -169,7 +169,7 @@ def keep_results(ctx: Context, cloud: Cloud, id: TaskId, *, task: Task) -> None:
     """Bring home what a task that has ended left, and save its log; its store may be cleared."""
     home = find_home(ctx, cloud.data(id), id, task=task)
     _fetch(ctx, cloud, id, home, force=False, named=False)
-    _save_log(ctx, cloud, id, home)
+    _save_log(ctx, cloud, id, home, force=False)
 
 
 def discard(ctx: Context, cloud: Cloud, id: TaskId) -> None:
@@ -177,6 +177,7 @@ def discard(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     _remove_all(ctx, cloud, id)
     ledger.note_deleted(id)
     ledger.forget(id)
+    ledger.forget_log(id)  # of a former task of this name
 
 
 def _remove_one(ctx: Context, resource: Resource) -> None:
@@ -215,8 +216,11 @@ def _found_home(
 
 def _fetch(
     ctx: Context, cloud: Cloud, id: TaskId, home: Home, force: bool, *, named: bool = True
-) -> None:
-    """`named`: somebody wants this very task to be gone."""
+) -> Home | None:
+    """Where the results are now; None if `force` does without them.
+
+    `named`: somebody wants this very task to be gone.
+    """
     data = cloud.data(id)
     try:
         bring(ctx, data, id, home)
@@ -224,6 +228,8 @@ def _fetch(
         _refuse_to_lose(ctx, cloud, id, home, named)
     except (SojournError, OSError) as error:
         _without_results(ctx, id, error, force)
+        return None
+    return home
 
 
 def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home, named: bool) -> None:
@@ -264,23 +270,31 @@ def _tell_of_lost(ctx: Context, data: Data) -> None:
 
 
 def _log_of(ctx: Context, data: Data) -> Iterator[LogLine]:
-    yield from data.log_tail(ctx, _LOG_AT_MOST)
+    for line in data.log_tail(ctx, _LOG_AT_MOST):
+        ctx.check()  # there may be many
+        yield line
     data.load(ctx)  # else it is not all: the task is being deleted meanwhile
 
 
-def _save_log(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None) -> None:
-    """Whatever it printed may be wanted when all else is gone; but not at the price of staying."""
+def _save_log(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None, force: bool) -> None:
+    """Whatever it printed may be wanted when all else is gone; but not at the price of staying.
+
+    By force, there is little time for it, and nothing is told if it fails.
+    """
+    hurried = ctx.within(_SAVE_WITHIN) if force else ctx
     data = cloud.data(id)
     try:
-        ranks = data.load(ctx).parallelism
-        ending = _ending(ctx, cloud, id, home)
-        ledger.save_log(id, _log_of(ctx, data), whose=ranks > 1, ending=ending)
+        ranks = data.load(hurried).parallelism
+        ending = _ending(hurried, cloud, id, home)
+        ledger.save_log(id, _log_of(hurried, data), whose=ranks > 1, ending=ending)
     except NotFound:
         return  # it was never completely created, or another command deletes it and saves its log
     except (SojournError, OSError) as error:
         if isinstance(error, Cancelled):
             raise
-        ctx.warn(f"Could not save the log of {id}: {error}")
+        ledger.forget_log(id)  # what is there is that of a former task of this name
+        if not force:
+            ctx.warn(f"Could not save the log of {id}: {error}")
 
 
 def _ending(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None) -> ledger.Ending | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -330,3 +331,58 @@ def test_the_status_of_a_task_is_one_document(shell: Shell) -> None:
     shell.environment["KUBECONFIG"] = str(shell.file("broken", "{"))  # a cloud that says so
     [row], _ = shell.rows_and_notes("status", task)
     assert row["id"] == task
+
+
+def _ended(shell: Shell, script: str, state: str) -> str:
+    task = shell.detached(script, "--name", "again", "--no-output")
+    until(lambda: shell.state(task) == state)
+    return task
+
+
+def test_what_is_known_of_a_deleted_task_is_of_the_last_one_of_its_name(shell: Shell) -> None:
+    _ended(shell, "echo one", "succeeded")
+    shell.ok("delete", "again")
+    assert shell.ok("logs", "again") == "one\n"
+    _ended(shell, "echo two; exit 7", "failed")
+    shell.ok("delete", "--force", "again")
+    assert shell.ok("logs", "again") == "two\n"
+    assert "failed: the script ended with exit code 7" in shell.ok("status", "again")
+
+
+def test_a_new_task_takes_the_place_of_a_deleted_one_of_its_name(shell: Shell) -> None:
+    _ended(shell, "echo one", "succeeded")
+    shell.ok("delete", "again")
+    task = shell.detached("sleep 60", "--name", "again")
+    elsewhere = {**shell.environment, "XDG_STATE_HOME": str(shell.home / "elsewhere")}
+    here, shell.environment = shell.environment, elsewhere
+    shell.ok("delete", "--no-pull", task)  # by another computer, so to speak
+    shutil.rmtree(shell.home / "elsewhere")
+    shell.environment = here
+    for verb in ("logs", "status"):
+        result = shell(verb, "again")
+        assert (result.returncode, result.stdout) == (1, ""), verb
+        assert "Task again not found" in result.stderr
+    (shell.home / f"state/sojourn/tasks/{task}/origin.json").unlink()
+
+
+def test_a_task_that_was_deleted_by_force_is_still_known(shell: Shell) -> None:
+    shell.file("gone/old", "")
+    task = shell.detached("echo x > new; echo out", "--workdir", "gone", "--output", ".")
+    until(lambda: shell.state(task) == "succeeded")
+    shutil.rmtree(shell.cwd / "gone")
+    shell.ok("delete", "--force", task)
+    assert shell.ok("logs", task) == "out\n"
+    [row] = shell.rows("status", task)
+    assert (row["state"], row["results"]) == ("succeeded", "")  # they were not downloaded
+
+
+def test_a_damaged_task_that_is_deleted_by_force_is_not_taken_for_a_former_one(
+    shell: Shell,
+) -> None:
+    task = _ended(shell, "echo two", "succeeded")
+    path = _saved(shell, task, "one\n")
+    (document,) = (shell.home / "data").rglob("task.json")
+    document.write_text("{")
+    shell.ok("delete", "--force", task)
+    assert not path.exists()
+    assert shell("logs", task).returncode == 1
