@@ -11,21 +11,21 @@ from sojourn.core.clock import utc_now
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError
 from sojourn.core.parallel import together
-from sojourn.core.status import State
+from sojourn.core.status import State, task_status
 from sojourn.engine import ledger
 from sojourn.engine.home import find_home
 from sojourn.engine.lifecycle import Deleted, exists, stages, stop_for_good, unless_deleted
-from sojourn.engine.observe import status
 from sojourn.engine.results import bring, lost_some, missed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sojourn.core.context import Context
     from sojourn.core.events import LogLine
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Data, Resource
+    from sojourn.core.status import RankRecord
     from sojourn.core.task import Task
     from sojourn.engine.home import Home
     from sojourn.engine.results import Missed
@@ -284,9 +284,9 @@ def _save_log(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None, force: 
     hurried = ctx.within(_SAVE_WITHIN) if force else ctx
     data = cloud.data(id)
     try:
-        ranks = data.load(hurried).parallelism
-        ending = _ending(hurried, cloud, id, home)
-        ledger.save_log(id, _log_of(hurried, data), whose=ranks > 1, ending=ending)
+        task = data.load(hurried)
+        ending = _ending(hurried, data, task, home)
+        ledger.save_log(id, _log_of(hurried, data), whose=task.parallelism > 1, ending=ending)
     except NotFound:
         return  # it was never completely created, or another command deletes it and saves its log
     except (SojournError, OSError) as error:
@@ -297,14 +297,29 @@ def _save_log(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None, force: 
             ctx.warn(f"Could not save the log of {id}: {error}")
 
 
-def _ending(ctx: Context, cloud: Cloud, id: TaskId, home: Home | None) -> ledger.Ending | None:
-    """How it is now that it goes; None if that cannot be told: the log is worth more."""
+def _ending(ctx: Context, data: Data, task: Task, home: Home | None) -> ledger.Ending | None:
+    """How it is now that it goes; None if that cannot be told: the log is worth more.
+
+    Whatever has no end yet gets none any more.
+    """
     try:
-        now = status(ctx, cloud, id)
-        there = bool(home and home.output and cloud.data(id).holds(ctx, home.output))
+        records = data.records(ctx, task.parallelism)
+        there = bool(home and home.output and data.holds(ctx, home.output))
     except Cancelled:
         raise
     except (SojournError, OSError):
         return None
+    now = task_status(records, wanted=0, alive=())
+    reason = _why_unfinished(task, records) if now.state is State.STOPPED else now.reason
     results = os.path.normpath(home.folder / home.output) if home and there else ""
-    return ledger.Ending(str(now.state), now.exit_code, now.reason, utc_now(), results)
+    return ledger.Ending(str(now.state), now.exit_code, reason, utc_now(), results)
+
+
+def _why_unfinished(task: Task, records: Sequence[RankRecord]) -> str:
+    """Why a task that goes is stopped: nobody can resume it any more."""
+    if task.stay:
+        return ""  # it was to be there until then
+    activities = [record.activity for record in records if record.activity and not record.report]
+    if any(activity.doing.after_script for activity in activities):
+        return "its results were not stored"
+    return "its script had not ended"

@@ -386,3 +386,23 @@ def test_a_damaged_task_that_is_deleted_by_force_is_not_taken_for_a_former_one(
     shell.ok("delete", "--force", task)
     assert not path.exists()
     assert shell("logs", task).returncode == 1
+
+
+def test_a_task_that_its_deletion_stopped_is_not_to_be_resumed(shell: Shell) -> None:
+    task = shell.detached("echo up; sleep 60", "--no-output")
+    until(lambda: shell("logs", task).stdout == "up\n")
+    shell.ok("delete", task)
+    [row] = shell.rows("status", task)
+    assert (row["state"], row["reason"]) == ("stopped", "its script had not ended")
+    assert shell.ok("status", task).startswith(f"{task}  stopped: its script had not ended\n")
+    for verb in (("attach",), ("pull",), ("start",), ("stop",), ("delete",), ("exec",)):
+        result = shell(*verb, task, *(["--", "true"] if verb == ("exec",) else []))
+        assert "resume" not in result.stderr, verb
+        assert result.returncode == 1, (verb, result.stderr)
+
+
+def test_a_machine_that_was_deleted_had_no_script_to_end(shell: Shell) -> None:
+    shell.ok("machine", "create", "--name", "lab")
+    shell.ok("machine", "delete", "lab")
+    [row] = shell.rows("status", "lab")
+    assert (row["state"], row["reason"]) == ("stopped", "")
