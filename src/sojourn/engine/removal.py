@@ -140,10 +140,9 @@ def delete(
     if not exists(ctx, cloud, id):
         ledger.forget(id)
         return
-    data = cloud.data(id)
     try:
         with unless_deleted(ctx, cloud, id):
-            home = _found_home(ctx, data, id, task, into, output, force) if fetch else None
+            home = _found_home(ctx, cloud, id, task, into, output, force) if fetch else None
             stop_for_good(ctx, cloud, id, force)
             if home:
                 home = _fetch(ctx, cloud, id, home, force)
@@ -197,7 +196,7 @@ def _refuse_started(ctx: Context, cloud: Cloud, id: TaskId) -> None:
 
 def _found_home(
     ctx: Context,
-    data: Data,
+    cloud: Cloud,
     id: TaskId,
     task: Task | None,
     into: Path | None,
@@ -206,11 +205,11 @@ def _found_home(
 ) -> Home | None:
     """Where its results belong; None if there are none, or `force` does without them."""
     try:
-        return find_home(ctx, data, id, task=task, into=into, output=output)
+        return find_home(ctx, cloud.data(id), id, task=task, into=into, output=output)
     except NotFound:
         return None  # it was never completely created
     except (SojournError, OSError) as error:
-        _without_results(ctx, id, error, force)
+        _without_results(ctx, cloud, id, error, force)
         return None
 
 
@@ -227,7 +226,7 @@ def _fetch(
         _tell_of_lost(ctx, data)
         _refuse_to_lose(ctx, cloud, id, home, named)
     except (SojournError, OSError) as error:
-        _without_results(ctx, id, error, force)
+        _without_results(ctx, cloud, id, error, force)
         return None
     return home
 
@@ -248,7 +247,9 @@ def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home, named: b
         )
 
 
-def _without_results(ctx: Context, id: TaskId, error: SojournError | OSError, force: bool) -> None:
+def _without_results(
+    ctx: Context, cloud: Cloud, id: TaskId, error: SojournError | OSError, force: bool
+) -> None:
     """Go on without them if that is wanted; else nothing is removed."""
     if isinstance(error, Cancelled) or not force:
         if isinstance(error, SojournError) and not isinstance(error, Cancelled):
@@ -257,7 +258,13 @@ def _without_results(ctx: Context, id: TaskId, error: SojournError | OSError, fo
                 f"Run `sojourn delete --force {id}` to remove it anyway."
             ).strip()
         raise error
-    ctx.warn(f"Could not download the results: {error}")
+    try:
+        with unless_deleted(ctx, cloud, id):  # another command has them, then
+            raise error
+    except Deleted:
+        raise
+    except (SojournError, OSError):
+        ctx.warn(f"Could not download the results: {error}")
 
 
 def _tell_of_lost(ctx: Context, data: Data) -> None:

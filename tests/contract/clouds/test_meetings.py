@@ -195,14 +195,19 @@ class _Before(Faults):
 _DONE = "mkdir output; echo done > output/it"
 
 
+@pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("call", ["load", "fleet", "pull", "records", "delete"])
-def test_what_another_command_deletes_meanwhile_is_deleted(lab: Lab, call: str) -> None:
+def test_what_another_command_deletes_meanwhile_is_deleted(
+    lab: Lab, call: str, force: bool
+) -> None:
     handle = lab.create(_DONE)
     until(lambda: handle.status().state is State.SUCCEEDED)
     faults = _Before(call, handle.delete)
+    told: list[Any] = []
     with failing(faults):
-        sojourn.get(handle.id).delete()
+        sojourn.get(handle.id, on_event=told.append).delete(force=force)
     assert faults.calls
+    assert [event for event in told if isinstance(event, Warned)] == []
     assert lab.output() == {"it": "done\n"}
     assert sojourn.list_tasks() == []
 
