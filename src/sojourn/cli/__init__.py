@@ -18,17 +18,27 @@ __all__ = ["main"]
 
 def main() -> None:
     """The entry point."""
+    try:
+        code = _watched()
+    except KeyboardInterrupt:  # before signals were heard
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _watched() -> int:
+    """Run the command while signals are heard; returns the exit code."""
     _open_streams()
     atexit.register(ignored)  # what is registered first is called last
     with watching() as watch:
         try:
+            watch.begin()
             from sojourn.cli.app import run  # not before: loading takes long enough for a Ctrl-C
 
-            code = run()
+            return run()
         except KeyboardInterrupt:
-            code = INTERRUPTED
-        watch.over = True
-        sys.exit(code)
+            return INTERRUPTED
+        finally:
+            watch.over = True
 
 
 def _open_streams() -> None:

@@ -60,6 +60,7 @@ class _Watch:
     def __init__(self) -> None:
         self.listener: Listener | None = None
         self.unanswered: list[int] = []
+        self._begun = False
         self.over = False  # the command has ended, and the process does so soon
         self.elsewhere = False  # whether signals are for somebody else
         self._reading, self._writing = os.pipe()
@@ -80,12 +81,21 @@ class _Watch:
         if not self.unanswered:
             os.close(self._writing)  # which ends the thread; else it watches to the very end
 
+    def begin(self) -> None:
+        """From now on a signal that no listener hears raises KeyboardInterrupt.
+
+        One that came before raises it here, where its caller is ready for it.
+        """
+        self._begun = True
+        if self.unanswered:
+            raise KeyboardInterrupt
+
     def handle(self, number: int, frame: FrameType | None) -> None:
         first = not self.unanswered
         self.unanswered.append(number)
         if self.listener:
             self.listener.on_signal(number, frame)
-        elif first and not self.over:
+        elif first and self._begun and not self.over:
             raise KeyboardInterrupt
 
     def tell(self, number: int) -> None:

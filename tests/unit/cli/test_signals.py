@@ -11,6 +11,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO
 
@@ -25,15 +26,18 @@ _STEADY = "echo started; while :; do sleep 0.05; done"
 _WITHIN = 3.0  # seconds from a signal to the end
 
 # Sends its own process a signal at the n-th call of one of our functions: each phase of a command,
-# from loading it to following a task, is at some number.
+# from loading it to following a task, is at some number. Or of any function at all: then also the
+# moments between our own first ones.
 _AT_CALL = """
 import os, signal, sys
 
-number, left = int(sys.argv.pop(1)), int(sys.argv.pop(1))
+number, left, whose = int(sys.argv.pop(1)), int(sys.argv.pop(1)), sys.argv.pop(1)
 
 def count(frame, event, argument):
     global left
-    if event == "call" and "sojourn" in frame.f_code.co_filename:
+    if event in ("call", "c_call") if whose == "any" else (
+        event == "call" and "sojourn" in frame.f_code.co_filename
+    ):
         left -= 1
         if not left:
             sys.setprofile(None)
@@ -46,9 +50,11 @@ main()
 """
 
 
-def _at_call(shell: Shell, number: int, call: int, *args: str) -> subprocess.Popen[str]:
+def _at_call(
+    shell: Shell, number: int, call: int, *args: str, whose: str = "ours"
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", _AT_CALL, str(number), str(call), *args],
+        [sys.executable, "-c", _AT_CALL, str(number), str(call), whose, *args],
         cwd=shell.cwd,
         env=shell.environment,
         stdout=subprocess.PIPE,
@@ -112,6 +118,25 @@ def test_every_verb_ends_whenever_a_signal_comes(shell: Shell, args: tuple[str, 
     for call in (10, 50, 300, 800):
         # At the end of one that had nothing left to do, success is right; `sleep` ends by itself.
         assert _end_of(_at_call(shell, signal.SIGTERM, call, *args))[0] in (0, 130, 143), call
+
+
+def _at_first(shell: Shell, sent: signal.Signals) -> list[int]:
+    """The exit codes for a signal at each of the first calls within `main`."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(
+            pool.map(
+                lambda call: _end_of(_at_call(shell, sent, call, "list", whose="any"))[0],
+                range(2, 91),
+            )
+        )
+
+
+def test_a_signal_in_the_first_moments_is_an_exit_code_as_later(shell: Shell) -> None:
+    assert set(_at_first(shell, signal.SIGINT)) == {130}
+    codes = _at_first(shell, signal.SIGTERM)
+    heard = codes.index(130)
+    assert set(codes[:heard]) <= {-signal.SIGTERM}
+    assert set(codes[heard:]) == {130}
 
 
 @contextmanager
