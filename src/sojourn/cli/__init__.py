@@ -37,6 +37,10 @@ def _watched() -> int:
             return run()
         except KeyboardInterrupt:
             return INTERRUPTED
+        except RuntimeError:  # as Python 3.11 and before wrap it while a class is made
+            if not watch.unanswered:
+                raise
+            return INTERRUPTED
         finally:
             watch.over = True
 
