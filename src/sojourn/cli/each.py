@@ -8,7 +8,7 @@ from sojourn.cli.chosen import chosen
 from sojourn.cli.render import error_code, error_row, show_error
 from sojourn.cli.screen import Unwritable
 from sojourn.cli.session import opened, told
-from sojourn.core.errors import Cancelled, SojournError
+from sojourn.core.errors import Cancelled, IntegrityError, SojournError
 from sojourn.core.events import StatusChanged
 
 if TYPE_CHECKING:
@@ -43,11 +43,15 @@ def to_each(
 
 
 def with_state(verb: Callable[[Handle], None]) -> Callable[[Session, Handle], None]:
-    """The same, showing the state that a task is in afterwards."""
+    """The same, showing the state that a task is in afterwards, if it can be read."""
 
     def done(session: Session, handle: Handle) -> None:
         verb(handle)
-        now = handle.status()
+        try:
+            now = handle.status()
+        except IntegrityError as error:  # a machine may have damaged what tells it
+            session.ctx.warn(f"Could not read the state of {handle.id}: {error.message}")
+            return
         session.renderer(StatusChanged(handle.id, str(now.state), now.reason, now.exit_code))
 
     return done

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.clock import utc_now
 from sojourn.core.durations import format_seconds
-from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError
+from sojourn.core.errors import Cancelled, Conflict, IntegrityError, NotFound, SojournError
 from sojourn.core.parallel import together
 from sojourn.core.status import State, task_status
 from sojourn.engine import ledger
@@ -223,21 +223,36 @@ def _fetch(
     data = cloud.data(id)
     try:
         bring(ctx, data, id, home)
-        _tell_of_lost(ctx, data)
-        _refuse_to_lose(ctx, cloud, id, home, named)
+        _look_at_reports(ctx, cloud, id, home)
+        _refuse_to_lose(ctx, data, id, home, named)
     except (SojournError, OSError) as error:
         _without_results(ctx, cloud, id, error, force)
         return None
     return home
 
 
-def _refuse_to_lose(ctx: Context, cloud: Cloud, id: TaskId, home: Home, named: bool) -> None:
-    if home.output and lost_some(ctx, cloud, id):
+def _look_at_reports(ctx: Context, cloud: Cloud, id: TaskId, home: Home) -> None:
+    """Tell what was lost with its machine, and refuse if machines could not store some of it.
+
+    A script can damage what its machine reports, and must not keep its owner from deleting it.
+    """
+    data = cloud.data(id)
+    ranks = data.load(ctx).parallelism
+    try:
+        _tell_of_lost(ctx, data, ranks)
+        lost = bool(home.output) and lost_some(ctx, cloud, id)
+    except IntegrityError as error:
+        ctx.warn(f"{error.message}. Cannot tell whether all results of {id.name} were stored.")
+        return
+    if lost:
         raise Conflict(
             f"Some results of {id} could not be stored and were not downloaded",
             hint=f"Run `sojourn status {id}` to see where they are.",
         )
-    left = missed(ctx, cloud.data(id), id, home)
+
+
+def _refuse_to_lose(ctx: Context, data: Data, id: TaskId, home: Home, named: bool) -> None:
+    left = missed(ctx, data, id, home)
     if left.why and not (named and left.outside):
         raise Conflict(f"{id} {_left(left)}", hint=f"{_ways_out(id, left)}.")
     if left.files:
@@ -267,8 +282,8 @@ def _without_results(
         ctx.warn(f"Could not download the results: {error}")
 
 
-def _tell_of_lost(ctx: Context, data: Data) -> None:
-    for record in data.records(ctx, data.load(ctx).parallelism):
+def _tell_of_lost(ctx: Context, data: Data, ranks: int) -> None:
+    for record in data.records(ctx, ranks):
         if record.attempt and record.report is None:
             ctx.warn(
                 f"The machine of rank {record.rank} was lost: results after its last snapshot "

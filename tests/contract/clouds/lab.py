@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import sojourn
+from sojourn.clouds import load
+from sojourn.core.context import Context
 from sojourn.core.errors import Transient
+from sojourn.core.ids import TaskId
+from sojourn.storage.store import Store
 from tests.contract.clouds.kit import Kit
 from tests.support.waiting import until
 
@@ -49,6 +53,11 @@ class Lab:
             for path in sorted(folder.rglob("*"))
             if path.is_file()
         }
+
+    def store(self, handle: sojourn.Handle) -> Store:
+        """The store of a task, with the rights of this computer."""
+        data = load(self.kit.cloud).data(TaskId.parse(handle.id))
+        return data._at(Context())  # type: ignore[attr-defined, no-any-return]
 
     def until_stored(self, handle: sojourn.Handle, name: str, into: Path) -> None:
         """Wait until a file of the output is in a snapshot."""

@@ -9,11 +9,7 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State
-from sojourn.clouds import load
-from sojourn.core.context import Context
-from sojourn.core.ids import TaskId
 from sojourn.storage.gangs import Rounds
-from sojourn.storage.store import Store
 from tests.contract.clouds.faults import Faults, failing
 from tests.contract.clouds.lab import Lab, answers, log_of
 from tests.support.waiting import until
@@ -61,14 +57,9 @@ def said(handle: Handle, text: str) -> list[str]:
     return sorted(line for line in log_of(handle) if text in line)
 
 
-def store_of(lab: Lab, handle: Handle) -> Store:
-    data = load(lab.kit.cloud).data(TaskId.parse(handle.id))
-    return data._at(Context())  # type: ignore[attr-defined, no-any-return]
-
-
 def agreed(lab: Lab, handle: Handle, ranks: int) -> int:
     """The newest mark that all ranks were asked for and have."""
-    rounds = Rounds(store_of(lab, handle))
+    rounds = Rounds(lab.store(handle))
     marks = rounds.look(rounds.newest()).marks
     newest = [max((m.number for m in marks.get(rank, ())), default=0) for rank in range(ranks)]
     return min(newest)
@@ -144,7 +135,7 @@ def test_ranks_at_different_steps_go_back_to_one_that_all_have_marked(lab: Lab) 
 def test_a_damaged_snapshot_takes_all_to_an_earlier_step(lab: Lab) -> None:
     handle = gang(lab, STEPPING, ranks=2)
     until(lambda: said(handle, "is at") == AT_STEP[:2])
-    store = store_of(lab, handle)
+    store = lab.store(handle)
     marks = Rounds(store).marks_of(1, 2)
     store.put(marks[max(marks)], b"damaged")
     lab.kit.lose_agent(handle, rank=0)

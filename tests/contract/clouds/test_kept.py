@@ -9,6 +9,7 @@ import pytest
 import sojourn
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.events import Warned
+from sojourn.storage import layout
 from tests.contract.clouds.lab import Lab, log_of
 
 _MODEL = "mkdir -p results; echo weights > results/model.pt"
@@ -177,6 +178,20 @@ def test_files_are_discarded_only_if_somebody_says_so(lab: Lab) -> None:
     handle.delete(force=True)
     assert "Could not download the results" in _warnings(lab)
     assert not handle.exists()
+
+
+def test_a_report_that_cannot_be_read_keeps_no_owner_from_deleting(lab: Lab) -> None:
+    """A script can have its machine's rights, and write what it likes there."""
+    handle = lab.create("mkdir output; echo 1 > output/a; sleep 300")
+    lab.until_stored(handle, "a", lab.workdir)
+    store = lab.store(handle)
+    store.put(layout.report_path(0, 1), b"[" * 60_000)
+    store.put(layout.attempt_path(0, 2), b"[" * 60_000)
+    handle.stop()
+    handle.delete()
+    assert not handle.exists()
+    assert lab.output() == {"a": "1\n"}
+    assert "Cannot tell whether all results" in _warnings(lab)
 
 
 @pytest.mark.parametrize(("script", "code"), [("echo out; exit 5", 5), ("echo out", 0)])

@@ -76,7 +76,12 @@ def test_a_damaged_report_or_lease(
         if path.is_file():
             path.write_bytes(b"")
     assert {row["id"] for row in _list()} == {one.id, other.id}
-    one.delete(force=True)
+    stopped = subprocess.run(
+        [sys.executable, "-m", "sojourn", "stop", one.id], capture_output=True, text=True
+    )
+    assert stopped.returncode == 0
+    assert "Warning: Could not read the state" in stopped.stderr
+    one.delete()
     assert not (own_folders / one.id).exists()
 
 
