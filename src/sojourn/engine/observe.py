@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import AuthError, NotFound, QuotaError, SojournError, Transient
 from sojourn.core.events import LogLine, StatusChanged
 from sojourn.core.logpart import WHOLE, LogPart
-from sojourn.core.status import INCOMPLETE, State, Status, task_status, uploading
+from sojourn.core.status import INCOMPLETE, State, Status, of_ranks, task_status, uploading
 from sojourn.engine.lifecycle import Deleted, exists
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from sojourn.core.activity import Activity
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, Fleet
@@ -31,6 +32,8 @@ _GO_WITHIN = 60.0
 # deleted: deleting begins with that.
 _STOPPED_FOR_LOOKS = 3
 _STOPPED_FOR = 3.0
+# Seconds until a machine that restores a workdir says so: until then it only seems to run.
+_RESTORES_WITHIN = 3.0
 _PRINTING = frozenset({State.RUNNING, State.STORING})
 _WAITING = frozenset({State.QUEUED, State.RECOVERING, State.STOPPED})
 
@@ -136,6 +139,11 @@ def follow(ctx: Context, cloud: Cloud, id: TaskId, part: LogPart = WHOLE) -> Ite
             ctx.sleep(cloud.features.poll)
 
 
+def _is_preparing(activity: Activity | None) -> bool:
+    """Whether the script has not begun yet."""
+    return activity is not None and not activity.doing.trouble
+
+
 def _gist(status: Status) -> tuple[State, str]:
     """What is told once, and not again when it is a little further."""
     return status.state, status.activity.step if status.activity else status.reason
@@ -155,6 +163,9 @@ class _Follower:
         self._ended: float | None = None
         self._gone: float | None = None
         self._seen: Status | None = None
+        self._told: tuple[State, str] | None = None  # the gist of it
+        self._held: float | None = None  # since when it is not told that the task runs
+        self._printed: dict[int, int] = {}  # the newest attempt of each rank that has lines
         self._attempts: dict[int, int] = {}
         self._machines: dict[tuple[int, int], str] = {}  # by rank and attempt
         self.over = False
@@ -184,7 +195,8 @@ class _Follower:
         begun = False
         for line in self._data.logs(ctx, self._cursor, self._part):
             self._announce(ctx, line.rank, line.attempt)
-            begun = begun or self._begin(ctx, now, line)
+            begun = self._begin(ctx, now, line) or begun
+            self._printed[line.rank] = max(line.attempt, self._printed.get(line.rank, 0))
             yield line
         self._part = self._part._replace(tail=None, since="")  # new lines are all meant
         if not begun or now.state.ended:  # else the lines are newer than this state
@@ -193,23 +205,39 @@ class _Follower:
 
     def _begin(self, ctx: Context, now: Status, line: LogLine) -> bool:
         """Tell that the task runs before the first line of an attempt; whether that was new."""
+        if self._printed.get(line.rank, 0) >= line.attempt or not self._begins(now, line):
+            return False
+        running = replace(now, state=State.RUNNING, reason="", exit_code=None, activity=None)
+        runs = now.state is State.RUNNING and not _is_preparing(now.activity)
+        self._held = None
+        self._tell(ctx, now if runs else running, held=False)
+        return True
+
+    def _begins(self, now: Status, line: LogLine) -> bool:
         seen = self._seen
         if seen is None:
-            begins = not now.state.ended  # else this is the log of a task that is over
-        elif seen.state in _PRINTING or (seen.state.ended and now.state.ended):
+            return not now.state.ended  # else this is the log of a task that is over
+        if seen.state.ended and now.state.ended:
             return False
-        else:
-            before = [rank.attempt for rank in seen.ranks if rank.rank == line.rank]
-            begins = line.attempt > max(before, default=0)  # else it was printed before
-        if begins:
-            running = replace(now, state=State.RUNNING, reason="", exit_code=None, activity=None)
-            self._tell(ctx, now if now.state is State.RUNNING else running)
-        return begins
+        mine = [rank for rank in seen.ranks if rank.rank == line.rank]
+        if seen.state in _PRINTING:
+            return self._held is not None or any(_is_preparing(rank.activity) for rank in mine)
+        return line.attempt > max((rank.attempt for rank in mine), default=0)  # else printed before
 
     def _status(self, ctx: Context) -> Status:
         now = status(ctx, self._cloud, self._id)
         self._machines.update({(r.rank, r.attempt): r.machine for r in now.ranks if r.machine})
-        return now
+        return self._without_old(now)
+
+    def _without_old(self, now: Status) -> Status:
+        """The same, but a rank that has printed is prepared: its machine tells that later."""
+        ranks = [
+            replace(rank, activity=None, reason="")
+            if _is_preparing(rank.activity) and rank.attempt <= self._printed.get(rank.rank, -1)
+            else rank
+            for rank in now.ranks
+        ]
+        return of_ranks(ranks) if ranks != list(now.ranks) else now
 
     def _watch(self, ctx: Context) -> None:
         """Without it lines come later, but they come: one may read who must not write."""
@@ -237,14 +265,31 @@ class _Follower:
         patience = max(_STOPPED_FOR, _STOPPED_FOR_LOOKS * self._cloud.features.poll)
         return now - self._gone >= patience
 
-    def _tell(self, ctx: Context, now: Status) -> None:
-        seen, self._seen = self._seen, now
+    def _tell(self, ctx: Context, now: Status, *, held: bool = True) -> None:
+        """Tell of a change. `held`: not yet that the task runs if it may be restoring."""
+        self._seen = now
         if now.activity and now.activity.total and not now.activity.doing.trouble:
             ctx.progress(now.activity.step.capitalize(), now.activity.done, now.activity.total)
-        if seen is None or _gist(now) != _gist(seen):
-            ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))
+        if not (held and self._may_restore(now)):
+            if self._held is not None and now.state.ended:
+                self._emit(ctx, replace(now, state=State.RUNNING, reason="", exit_code=None))
+            self._held = None
+            self._emit(ctx, now)
         for rank in now.ranks:
             self._announce(ctx, rank.rank, rank.attempt)
+
+    def _may_restore(self, now: Status) -> bool:
+        if now.state is not State.RUNNING or now.activity:
+            return False
+        if self._told is None or self._told[0] in _PRINTING:
+            return False
+        self._held = self._held or time.monotonic()
+        return time.monotonic() - self._held < _RESTORES_WITHIN
+
+    def _emit(self, ctx: Context, now: Status) -> None:
+        if _gist(now) != self._told:
+            ctx.emit(StatusChanged(str(self._id), str(now.state), now.reason, now.exit_code))
+        self._told = _gist(now)
 
     def _announce(self, ctx: Context, rank: int, attempt: int) -> None:
         """Tell of a new attempt, before the first of its lines."""

@@ -100,6 +100,7 @@ def _provisioning(reason: str = "", done: int = 0) -> Status:
 def test_how_far_a_transfer_is_is_not_told_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(observe, "_RESTORES_WITHIN", 0.0)
     seen = [
         _provisioning(done=1),
         _provisioning(done=5),
@@ -141,6 +142,46 @@ def test_where_the_next_attempt_is(
 
 
 _SUCCEEDED = Status(State.SUCCEEDED, "", 0, (RankStatus(0, State.SUCCEEDED, 1, 0),))
+
+
+def _restoring(doing: Doing = Doing.RESTORING) -> Status:
+    activity = Activity(doing, 1, 2)
+    ranks = (RankStatus(0, State.RUNNING, 1, reason=activity.text, activity=activity),)
+    return Status(State.RUNNING, activity.text, None, ranks, activity)
+
+
+@pytest.mark.parametrize("doing", [Doing.RESTORING, Doing.GATHERING])
+@pytest.mark.parametrize("late", [0, 2])
+def test_what_a_machine_does_before_the_script_is_told_before_that_the_task_runs(
+    monkeypatch: pytest.MonkeyPatch, doing: Doing, late: int
+) -> None:
+    """It says so a moment after it began, and for a moment after the script has begun."""
+    restoring = _restoring(doing)
+    seen = [_provisioning("x"), _RUNNING, _RUNNING, *[restoring] * 2, *[restoring] * late, _RUNNING]
+    lines = iter([*[[]] * 4, [LogLine(0, 1, "", "1")]])
+    monkeypatch.setattr(_Quiet, "logs", lambda *_: next(lines, []))
+    told: list[Any] = []
+    _follow(monkeypatch, *seen, INCOMPLETE, ctx=Context(told.append))
+    states = [(each.state, each.reason) for each in told if isinstance(each, StatusChanged)]
+    assert states == [("provisioning", "x"), ("running", restoring.reason), ("running", "")]
+
+
+def test_a_script_that_prints_nothing_runs_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observe._Follower, "_are_gone", lambda *_: True)
+    told: list[Any] = []
+    short = iter([_provisioning("x"), _RUNNING, _SUCCEEDED])
+    monkeypatch.setattr(observe, "status", lambda *_: next(short))
+    cloud: Any = _Quiet()
+    assert list(observe.follow(Context(told.append), cloud, TaskId.deterministic("x"))) == []
+    states = [each.state for each in told if isinstance(each, StatusChanged)]
+    assert states == ["provisioning", "running", "succeeded"]
+    told.clear()
+    monkeypatch.setattr(observe, "_RESTORES_WITHIN", 0.02)
+    monkeypatch.setattr(_Quiet, "poll", 0.01)
+    looks = [_provisioning("x"), *[_RUNNING] * 20, INCOMPLETE]
+    _follow(monkeypatch, *looks, ctx=Context(told.append))
+    states = [each.state for each in told if isinstance(each, StatusChanged)]
+    assert states == ["provisioning", "running"]
 
 
 @pytest.mark.parametrize(
