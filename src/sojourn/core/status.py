@@ -150,7 +150,10 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
             ended=report.ended,
         )
     if wanted == 0:
-        return _with(base, State.STOPPED, "run `sojourn start` to resume it")
+        stopped = _with(base, State.STOPPED, "run `sojourn start` to resume it")
+        if report is None or not report.ended:
+            return stopped  # its last attempt has no end, or there was none
+        return replace(stopped, began=report.started or record.began, ended=report.ended)
     if report is None and record.machine in alive:
         activity = record.activity
         told = activity.text if activity else ""

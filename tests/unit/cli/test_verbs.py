@@ -136,6 +136,10 @@ def test_stop_and_start(shell: Shell) -> None:
         result = shell("stop", task)
         assert result.returncode == 0
         assert "Task stopped: run `sojourn start` to resume it\n" in result.stderr
+    for verb in (("status", task), ("list",)):
+        [row] = shell.rows(*verb)
+        assert row["seconds"] is not None, verb
+    assert re.search(r", ran \d+s\n", shell.ok("status", task))
     for _ in range(2):
         shell.ok("start", task)
     assert shell.ok("logs", "--follow", task) == "go\ngo\n"

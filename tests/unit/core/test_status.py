@@ -77,6 +77,21 @@ def test_rank(known: RankRecord, wanted: int, alive: int, state: State, reason: 
     assert status.ranks == (expected,)
 
 
+@pytest.mark.parametrize(
+    ("started", "ended", "times"),
+    [("2", "3", ("2", "3")), ("", "3", ("1", "3")), ("2", "", ("", ""))],
+    ids=["reported", "lost", "end unknown"],
+)
+def test_a_task_that_was_stopped_ran_as_long_as_its_last_attempt(
+    started: str, ended: str, times: tuple[str, str]
+) -> None:
+    told = replace(report(Outcome.PREEMPTED), started=started, ended=ended)
+    rank = rank_status(replace(GONE, report=told, began="1"), wanted=0, alive=())
+    assert (rank.began, rank.ended) == times
+    rank = rank_status(replace(BUSY, began="1"), wanted=0, alive=())
+    assert (rank.began, rank.ended) == ("", "")
+
+
 def test_a_machine_that_came_for_another_rank_does_not_count() -> None:
     assert rank_status(BUSY, wanted=1, alive=["vm-2"]).state is State.RECOVERING
 
