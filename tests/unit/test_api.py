@@ -13,6 +13,7 @@ from sojourn.api import OnEvent
 from sojourn.core import errors, events
 from sojourn.core.errors import InvalidInput, SojournError
 from sojourn.core.events import LogLine
+from sojourn.engine import withdrawal
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -185,3 +186,27 @@ def test_all_that_a_caller_meets_can_be_imported() -> None:
         assert getattr(sojourn, name).__name__.rpartition(".")[2] == name
     met = {"Status", "RankStatus", "Report", "Outcome", "Machine", "KeyPair", "Plan", "Upload"}
     assert met <= set(dir(sojourn))
+
+
+def test_only_whoever_created_a_task_withdraws_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    withdrawn: list[object] = []
+
+    def note(ctx: object, cloud: object, id: object) -> bool:
+        withdrawn.append(id)
+        return True
+
+    monkeypatch.setattr(withdrawal, "_withdrawn", note)
+    task = sojourn.Task("#!/bin/sh\nsleep 60\n", name="zebra")
+    created = sojourn.create(task)
+    try:
+        joined = sojourn.create(task)
+        for handle in (sojourn.get(created.id), joined, created):
+            assert withdrawn == []
+            with pytest.raises(errors.CapacityError) as caught, handle.awaited():
+                raise errors.CapacityError("no machine of this type")
+            if handle is not created:
+                assert f"sojourn delete {created.id}" in caught.value.hint
+        assert "Everything created so far was removed" in caught.value.hint
+        assert list(map(str, withdrawn)) == [created.id]
+    finally:
+        created.delete(force=True)

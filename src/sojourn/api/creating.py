@@ -122,9 +122,9 @@ def create(
     ctx = ctx or context_for(on_event)
     cloud = clouds.load(task.cloud)
     launch = replace(launch_of(ctx, task, id, gitignore), command=command)
-    if not (task.warm and task.name and engine.again.run_again(ctx, cloud, launch)):
-        engine.creation.create(ctx, cloud, launch)
-    return Handle(cloud, launch.id, ctx, launch.task)
+    again = task.warm and task.name and engine.again.run_again(ctx, cloud, launch)
+    made = not again and engine.creation.create(ctx, cloud, launch)
+    return Handle(cloud, launch.id, ctx, launch.task, made=made)
 
 
 def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:

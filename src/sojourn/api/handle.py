@@ -58,12 +58,19 @@ class Handle:
     """A task that exists, or existed. Every verb can be repeated."""
 
     def __init__(
-        self, cloud: Cloud, id: TaskId, ctx: Context | None = None, task: Task | None = None
+        self,
+        cloud: Cloud,
+        id: TaskId,
+        ctx: Context | None = None,
+        task: Task | None = None,
+        *,
+        made: bool = False,
     ) -> None:
         self._cloud = cloud
         self._id = id
         self._ctx = ctx or Context()
         self._task = task  # as this program asked for it; unlike the store's, nobody forged it
+        self._made = made  # by this program, and nothing of it was there before
 
     @property
     def id(self) -> str:
@@ -149,8 +156,9 @@ class Handle:
         return self._result()
 
     def awaited(self, *, keep: bool = False) -> AbstractContextManager[None]:
-        """For whoever created it and waits for its end within: an error leaves nothing behind
-        without a word. A task that can never run is removed, unless `keep`."""
+        """For whoever waits for its end within: an error leaves nothing behind without a word.
+        A task that can never run is removed if this handle created it, unless `keep`."""
+        keep = keep or not self._made
         return engine.withdrawal.awaited(self._ctx, self._cloud, self._id, keep=keep)
 
     def pull(self, into: str | Path | None = None, *, output: str | None = None) -> list[str]:

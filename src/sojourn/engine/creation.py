@@ -93,8 +93,8 @@ def plan(ctx: Context, cloud: Cloud, launch: Launch) -> Plan:
 
 def create(
     ctx: Context, cloud: Cloud, launch: Launch, until: Callable[[], None] | None = None
-) -> None:
-    """Make everything, upload the workdir and start the machines.
+) -> bool:
+    """Make everything, upload the workdir and start the machines; False if some was there before.
 
     `until`: what else it takes for the creation to be over, such as a machine that answers.
     If it fails or is interrupted, what was made is removed again, unless some of it was there
@@ -102,12 +102,12 @@ def create(
     """
     check(ctx, cloud, launch.task)
     with ctx.whole():
-        _create(ctx, cloud, launch, until)
+        return _create(ctx, cloud, launch, until)
 
 
 def _create(
     ctx: Context, cloud: Cloud, launch: Launch, until: Callable[[], None] | None = None
-) -> None:
+) -> bool:
     resources = cloud.resources(launch.id, launch.task)
     existed = any_there(ctx, resources)
     data = cloud.data(launch.id)
@@ -148,6 +148,7 @@ def _create(
         elif isinstance(error, Cancelled):
             raise Cancelled("Cancelled; nothing was left behind") from error
         raise
+    return not existed
 
 
 def origin_of(launch: Launch, data: Data) -> ledger.Origin:

@@ -1,4 +1,4 @@
-"""What becomes of a task if whoever created it and waits for it cannot go on."""
+"""What becomes of a task if whoever waits for it cannot go on."""
 
 from __future__ import annotations
 
