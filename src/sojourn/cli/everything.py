@@ -47,6 +47,7 @@ def all_tasks(
     """The ids of all tasks that it concerns, and whether all clouds could be asked.
 
     Asks on a terminal; where there is none, `yes` is required. Whoever declines ends the command.
+    `question`: with {tasks} for them, and {Their}.
     """
     from sojourn import api
     from sojourn.cli import screen
@@ -66,7 +67,7 @@ def all_tasks(
             rows = [task_columns(*each, About.here(each[0])) for each in found]
             for line in task_table(rows):
                 screen.say(*([line] if isinstance(line, str) else line))
-            if not _confirmed(session.ctx, question.format(_tasks(len(found)))):
+            if not _confirmed(session.ctx, question.format(**_words(len(found)))):
                 session.ctx.note("Cancelled")
                 raise click.exceptions.Exit(1)
     return [handle.id for handle, _ in found], not missed
@@ -80,5 +81,8 @@ def _confirmed(ctx: Context, question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _tasks(count: int) -> str:
-    return "this task" if count == 1 else f"these {count} tasks"
+def _words(count: int) -> dict[str, str]:
+    """What a question may say of so many tasks."""
+    if count == 1:
+        return {"tasks": "this task", "Their": "Its"}
+    return {"tasks": f"these {count} tasks", "Their": "Their"}

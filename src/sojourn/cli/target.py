@@ -125,7 +125,7 @@ def _refuse_line(typed: Typed) -> None:
     line, *others = typed.words
     if others or not any(map(str.isspace, line)) or os.path.exists(line):
         return
-    error = InvalidInput("command", f"{line!r} is one word, which no program is called")
+    error = InvalidInput("command", f"no program is named {line!r}")
     error.hint = f"Run `{typed.line('--', 'sh', '-c', line)}` to have a shell read it."
     raise error
 

@@ -17,9 +17,10 @@ from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, Mpi, file_problems
 from sojourn.core.runner import Runner
 from sojourn.core.status import MACHINES_AT_MOST
 
-__all__ = ["Storage", "Task"]
+__all__ = ["UNIX_ENDINGS", "Storage", "Task"]
 
 DEFAULT_TIMEOUT = 24 * 60 * 60
+UNIX_ENDINGS = "sed -i 's/\\r$//' FILE"
 _LARGEST = 2**63 - 1
 
 
@@ -311,8 +312,8 @@ def _script_problems(script: str) -> Iterator[Problem]:
     elif _has_windows_line_endings(script):
         yield Problem(
             "script",
-            "has Windows line endings, which the program in its first line takes for part of "
-            "words; convert them to LF, for example with `sed -i 's/\\r$//' FILE`",
+            "has Windows line endings (CRLF), which its program reads as part of words; "
+            f"run `{UNIX_ENDINGS}`",
         )
 
 

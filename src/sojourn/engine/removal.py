@@ -52,7 +52,7 @@ def conclude(
     than in its output: nobody but the user can tell.
     """
     if state is State.STOPPED:
-        ctx.note(f"Stopped. Run `sojourn start {id}` to resume it.")
+        ctx.note(f"Keeping {id}, which was stopped")  # its state says how to resume it
         return "it was stopped"
     asked = keep or (keep_failed and _is_failure(state))
     with unless_deleted(ctx, cloud, id):

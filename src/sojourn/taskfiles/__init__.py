@@ -5,11 +5,12 @@ What does not belong here: options of a command line, and anything that is done 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
-from sojourn.core.task import Task
+from sojourn.core.task import UNIX_ENDINGS, Task
 from sojourn.taskfiles.reading import Source, decoded, read_text
 
 if TYPE_CHECKING:
@@ -49,13 +50,18 @@ def read_tasks(path: Path) -> list[TaskFile]:
         from sojourn.taskfiles.hclfile import read_hcl
 
         return [TaskFile(label, task) for label, task in read_hcl(path).items()]
-    return [TaskFile(path.stem, script_task(read_text(path), str(path)))]
+    return [TaskFile(path.stem, script_task(read_text(path), str(path), file=str(path)))]
 
 
-def script_task(script: str | bytes, name: str) -> Task:
+def script_task(script: str | bytes, name: str, *, file: str = "FILE") -> Task:
     """The task that runs a script, as a file or pipe of this name has it."""
     text = decoded(script, name) if isinstance(script, bytes) else script
     try:
         return Task(text)
     except InvalidInput as error:
-        raise Source(name).refusal(error.problems) from error
+        fix = UNIX_ENDINGS.replace("FILE", shlex.quote(file))
+        problems = [
+            replace(problem, message=problem.message.replace(UNIX_ENDINGS, fix))
+            for problem in error.problems
+        ]
+        raise Source(name).refusal(problems) from error

@@ -38,6 +38,11 @@ def test_on_a_terminal_it_asks(shell: Shell) -> None:
     assert sorted(shell.tasks()) == sorted([running, ended])
     terminal = shell.terminal("rm", "--all")
     terminal.until("Delete these 2 tasks? Their results are downloaded first. [y/N]")
+    terminal.type("n\n")
+    assert terminal.wait() == 1
+    shell.ok("delete", ended)
+    terminal = shell.terminal("delete", "--all")
+    terminal.until("Delete this task? Its results are downloaded first. [y/N]")
     terminal.type("y\n")
     assert terminal.wait() == 0
     assert shell.tasks() == []

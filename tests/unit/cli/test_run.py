@@ -358,7 +358,8 @@ def test_a_task_that_somebody_stopped_is_kept(shell: Shell) -> None:
     shell.ok("stop", task)
     _, err = run.communicate(timeout=30)
     assert run.returncode == 130
-    assert f"Run `sojourn start {task}` to resume it." in err
+    assert err.count("to resume it") == 1
+    assert f"Keeping {task}, which was stopped\n" in err
     assert shell.state(task) == "stopped"
 
 

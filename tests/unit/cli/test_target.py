@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -182,6 +183,18 @@ def test_a_command_that_is_not_here_may_be_on_the_machine(shell: Shell) -> None:
     assert suggested(shown) == [["run", "--", "no-such-program", "-x"]]
 
 
+def test_a_script_with_windows_line_endings_is_mended_by_the_command_that_is_told(
+    shell: Shell,
+) -> None:
+    script = shell.file("my train.sh", "#!/bin/sh\r\necho hi\r\n")
+    shown = refused(shell, "my train.sh")
+    assert "has Windows line endings (CRLF), which its program reads as part of words" in shown
+    [command] = re.findall("run `(sed [^`]*)`", shown)
+    subprocess.run(["sh", "-c", command], cwd=shell.cwd, check=True)
+    assert script.read_bytes() == b"#!/bin/sh\necho hi\n"
+    assert shell.ok("run", "my train.sh") == "hi\n"
+
+
 def test_a_mistyped_script(shell: Shell) -> None:
     shell.file("train.sh", _SCRIPT)
     assert "trian.sh not found\nDid you mean train.sh?" in refused(shell, "trian.sh")
@@ -193,7 +206,7 @@ def test_a_mistyped_script(shell: Shell) -> None:
 def test_a_line_of_a_shell_in_quotes(shell: Shell, dashes: list[str]) -> None:
     for line in ("echo one && echo two", "echo one"):
         shown = refused(shell, *dashes, line)
-        assert f"command: {line!r} is one word" in shown
+        assert f"command: no program is named {line!r}\n" in shown
         [right] = suggested(shown)
         assert right == ["run", "--", "sh", "-c", line]
     assert shell.ok("run", "--", "sh", "-c", "echo one && echo two") == "one\ntwo\n"

@@ -73,10 +73,10 @@ def delete(
 
     complete = True
     if everything:
-        fate = "Their results are lost" if no_pull else "Their results are downloaded first"
+        fate = "are lost" if no_pull else "are downloaded first"
         ids, complete = all_tasks(
             ids,
-            question=f"Delete {{}}? {fate}.",
+            question=f"Delete {{tasks}}? {{Their}} results {fate}.",
             concerned=lambda _: True,
             yes=yes,
             as_json=as_json,

@@ -35,7 +35,7 @@ def stop(
     if everything:
         ids, complete = all_tasks(
             ids,
-            question="Stop {}?",
+            question="Stop {tasks}?",
             concerned=lambda state: not state.ended,
             yes=yes,
             as_json=as_json,
