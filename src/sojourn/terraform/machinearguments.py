@@ -13,6 +13,7 @@ from sojourn.core.status import State
 from sojourn.terraform.plugin.schema import BOOL, NUMBER, STRING, Attribute, Type
 from sojourn.terraform.plugin.values import Object, Unknown
 from sojourn.terraform.sshkeys import public_key
+from sojourn.terraform.startupscript import of_cloud_init
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -201,12 +202,13 @@ def _price_problems(values: Object) -> list[Problem]:
 
 def _cloud_config(values: Object) -> list[Problem]:
     script = values["startup_script"]
-    if not isinstance(script, str) or not script.lstrip().startswith("#cloud-config"):
+    name = of_cloud_init(script) if isinstance(script, str) else ""
+    if not name:
         return []
     return [
         Problem(
             "startup_script",
-            "is #cloud-config, which is not supported: write the same as a script that starts with "
+            f"is {name}, which is not supported: write the same as a script that starts with "
             "#!/bin/bash",
         )
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from sojourn.terraform.machinearguments import (
     whole,
 )
 from sojourn.terraform.plugin.schema import BOOL, NUMBER, STRING, Attribute, Block, Schema, Type
+from sojourn.terraform.startupscript import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -212,7 +212,8 @@ def described(values: Object) -> Task:
     """
     from sojourn.taskfiles.changes import changed  # as above
 
-    with naming_arguments(*_problems(values), *problems_in(values)):
+    found = [*_problems(values), *problems_in(values)]
+    with naming_arguments(*found):
         runner = Runner(
             known(values["driver"], ""),
             known(values["repo"], ""),
@@ -223,6 +224,8 @@ def described(values: Object) -> Task:
             _idle(values),
         )
         script = startup_of(values) or NO_SCRIPT
+        if any(problem.path == "startup_script" for problem in found):
+            script = NO_SCRIPT  # what is wrong with it is said already
         plain = Task(script, runner=runner, timeout=0, storage=Storage(output=""))
         return changed(plain, launch_fields(values))
 
@@ -271,19 +274,10 @@ def startup_of(values: Object) -> str:
     text = str(known(values["startup_script"], ""))
     if text.strip() in ("", NO_SCRIPT):
         return ""
-    decoded = None if text.startswith("#!") else _decoded(text)
-    if decoded is None:
+    plain = None if text.startswith("#!") else decoded(text)
+    if plain is None:
         return text
-    return decoded if decoded.startswith("#!") else f"{NO_SCRIPT}\n{decoded}"
-
-
-def _decoded(text: str) -> str | None:
-    """None if it is no base64; a word that is by chance has no text in it."""
-    try:
-        found = base64.b64decode("".join(text.split("\n")), validate=True).decode()
-    except ValueError:
-        return None
-    return found if all(c.isprintable() or c in "\t\r\n" for c in found) else None
+    return plain if plain.startswith("#!") else f"{NO_SCRIPT}\n{plain}"
 
 
 def _idle(values: Object) -> int:

@@ -114,6 +114,35 @@ def test_a_startup_script_is_text_or_base64(given: str, script: str) -> None:
     assert startup_of(_values(startup_script=given)) == script
 
 
+@pytest.mark.parametrize("schema", [RUNNER, MACHINE])
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("#cloud-config\nruncmd:\n  - touch /tmp/x\n", "#cloud-config"),
+        ("\n#cloud-config\nruncmd: []\n", "#cloud-config"),
+        ("#include\nhttps://acme.example/x\n", "#include"),
+        ("## template: jinja\n#cloud-config\n", "a template of cloud-init"),
+        ("Content-Type: multipart/mixed; boundary=x\n", "MIME multi-part"),
+        ("MIME-Version: 1.0\n", "MIME multi-part"),
+    ],
+)
+def test_what_only_cloud_init_reads_is_refused_once(
+    schema: Schema, encoded: bool, given: str, name: str
+) -> None:
+    text = base64.b64encode(given.encode()).decode() if encoded else given
+    with pytest.raises(InvalidInput) as caught:
+        described(_values(schema, startup_script=text))
+    [problem] = caught.value.problems
+    assert problem.path == "startup_script"
+    assert problem.message.startswith(f"is {name}, which is not supported")
+
+
+def test_a_script_that_only_mentions_cloud_init_is_one() -> None:
+    described(_values(startup_script="#!/bin/sh\n#cloud-config\n"))
+    described(_values(startup_script=base64.b64encode(b"echo '#cloud-config'\n").decode()))
+
+
 @pytest.mark.parametrize(
     ("before", "after", "replaced"),
     [
