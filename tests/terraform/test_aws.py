@@ -49,7 +49,7 @@ def test_what_aws_refuses_is_told_by_the_plan(kit: AwsKit, on_aws: Project) -> N
     on_aws.write(_TASK.replace('machine     = "m"', 'machine     = "m+k80"'))
     on_aws.init()
     said = on_aws.plan(code=1).said
-    assert "p2.xlarge is not available in us-west-1; AWS is retiring K80s" in said
+    assert "p2.xlarge has K80s, which AWS is retiring: use m+t4" in said
     assert kit.leaks() == []
 
 

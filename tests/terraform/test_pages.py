@@ -78,6 +78,8 @@ def test_every_page_is_valid_without_an_sdk(project: Project, tmp_path: Path) ->
         ("gcp", "custom-8-53248+nvidia-tesla-k80*1", 0, "machine: Google Cloud withdrew K80s"),
         ("gcp", "m", 0.5, "spot: must be 0 or -1 on Google Cloud"),
         ("az", "huge", 0, "machine: unknown machine type 'huge'"),
+        ("az", "m+k80", 0, "machine: Standard_NC6 is not available in westus2; Azure has retired"),
+        ("aws", "m+k80", 0, "machine: p2.xlarge has K80s, which AWS is retiring: use m+t4"),
         ("k8s", "8x32", 0, "machine: must be {cpu}-{memory in MB}"),
     ],
 )

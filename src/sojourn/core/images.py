@@ -9,7 +9,7 @@ import re
 
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["MADE", "PREFIX", "check_name", "container_image", "made_image"]
+__all__ = ["MADE", "PREFIX", "check_name", "container_image", "is_reference", "made_image"]
 
 PREFIX = "docker://"
 MADE = "sojourn:"
@@ -19,7 +19,7 @@ _HOST = r"(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|[A-Za-z0-9-]+(?=:\d))(:\d{1
 _PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
     rf"(?P<name>({_HOST}/)?{_PART}(/{_PART})*)"
-    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?",
+    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?",
     re.ASCII,
 )
 
@@ -32,14 +32,19 @@ def container_image(image: str) -> str:
     if not image.startswith(PREFIX):
         return ""
     given = image.removeprefix(PREFIX)
-    found = _REFERENCE.fullmatch(given)
-    if not found or len(found["name"]) > _LONGEST:
+    if not is_reference(given):
         raise InvalidInput(
             "image",
             f"must be {PREFIX}[REGISTRY/]NAME[:TAG][@DIGEST] with a name in lower case, such as "
             f"{PREFIX}python:3.12-slim, got {image!r}",
         )
     return given
+
+
+def is_reference(name: str) -> bool:
+    """Whether it can be the name of a container image."""
+    found = _REFERENCE.fullmatch(name)
+    return found is not None and len(found["name"]) <= _LONGEST
 
 
 def check_name(name: str) -> None:

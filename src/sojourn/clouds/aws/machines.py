@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.machine_types import has_gpus, instance_type, stand_ins
-from sojourn.clouds.aws.networks import Networks, Subnets
-from sojourn.clouds.aws.regions import region
+from sojourn.clouds.aws.networks import Networks, Subnets, check_network
+from sojourn.clouds.aws.regions import in_partition, region
 from sojourn.clouds.aws.security_groups import find_group, given_group
 from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
@@ -66,6 +66,7 @@ _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?
 _STANDARD = "aws"  # the partition of most regions
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
 _WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
+_GONE = ("p2",)  # of which no region need be asked
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,9 @@ def _machine_image(task: Task) -> str:
 
 
 def check_offer(task: Task) -> None:
-    """Refuse a region, machine or image that cannot be one."""
+    """Refuse a region, network, machine or image that cannot be one, or that AWS withdraws."""
     region(task.region)
+    check_network(network_of(task))
     with naming_vm_image(task):
         image = _machine_image(task)
         parse_image(image)
@@ -220,12 +222,8 @@ class Offers:
         partition = self._account.regions().get(region)
         if partition is None:
             raise InvalidInput("region", f"unknown region {region!r}; if it is new, upgrade boto3")
-        if partition != _STANDARD:  # with names and addresses of its own
-            raise InvalidInput(
-                "region",
-                f"{region} is in the partition {partition}, which is not supported; "
-                "choose a region outside China and GovCloud",
-            )
+        if partition != _STANDARD:
+            raise in_partition(region, partition)
 
     def _ec2(self, what: str, region: str, operation: str, **arguments: Any) -> Any:
         return self._account.call(what, "ec2", region, operation, **arguments)
@@ -325,7 +323,10 @@ def _not_found(region: str, wanted: ImageName) -> InvalidInput:
 def _types(machine: str, image: str) -> tuple[str, ...]:
     """What a machine may be, the best first. The open driver of one image is for newer chips."""
     kind, others = instance_type(machine), stand_ins(machine)
-    chip = _WITHDRAWN.get(kind.partition(".")[0])
+    family = kind.partition(".")[0]
+    chip = _WITHDRAWN.get(family)
+    if family in _GONE and image != "nvidia":
+        raise _gone(kind)
     if not chip or image != "nvidia":
         return (kind, *others)
     if not others:
@@ -335,6 +336,14 @@ def _types(machine: str, image: str) -> tuple[str, ...]:
             f"machine, such as m+t4, or an image with an older driver: {_OLDER_DRIVER}",
         )
     return others
+
+
+def _gone(type: str) -> InvalidInput:
+    chip = _WITHDRAWN[type.partition(".")[0]]
+    return InvalidInput(
+        "machine",
+        f"{type} has {chip}, which AWS is retiring: use m+t4 or another type, such as g5.xlarge",
+    )
 
 
 def _no_such_type(type: str, region: str) -> InvalidInput:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.vm.options import Network
 
-__all__ = ["Networks", "Subnets"]
+__all__ = ["Networks", "Subnets", "check_network"]
 
 _FIELD = "options.network"
 _PART = re.compile(r"(vpc|subnet)-[0-9a-f]+")
@@ -28,6 +28,17 @@ class Subnets:
     public: bool | None = None
 
 
+def check_network(wanted: Network) -> None:
+    """Refuse what cannot be the name of one."""
+    for part in wanted.parts:
+        if not _PART.fullmatch(part):
+            raise InvalidInput(
+                _FIELD,
+                f"must be a VPC such as vpc-1a2b3c4d, or subnets such as subnet-1a2b3c4d, "
+                f"separated by commas, got {part!r}",
+            )
+
+
 class Networks:
     """Those of a region."""
 
@@ -41,13 +52,7 @@ class Networks:
             vpc = self._default_vpc()
             found = self._ec2("subnets", "describe_subnets", Filters=_is("vpc-id", vpc))
             return list(found["Subnets"])
-        for part in wanted.parts:
-            if not _PART.fullmatch(part):
-                raise InvalidInput(
-                    _FIELD,
-                    f"must be a VPC such as vpc-1a2b3c4d, or subnets such as subnet-1a2b3c4d, "
-                    f"separated by commas, got {part!r}",
-                )
+        check_network(wanted)
         name = "vpc-id" if wanted.parts[0].startswith("vpc-") else "subnet-id"
         named = [{"Name": name, "Values": list(wanted.parts)}]
         found = list(self._ec2("subnets", "describe_subnets", Filters=named)["Subnets"])

@@ -6,7 +6,7 @@ import re
 
 from sojourn.core.errors import InvalidInput
 
-__all__ = ["HOME_REGIONS", "region"]
+__all__ = ["HOME_REGIONS", "in_partition", "region"]
 
 _REGIONS = {
     "us-west": "us-west-1",
@@ -17,6 +17,8 @@ _REGIONS = {
 HOME_REGIONS = tuple(_REGIONS.values())
 
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
+# Partitions have names and addresses of their own, and regions that begin like this.
+_PARTITIONS = {"cn-": "aws-cn", "us-gov-": "aws-us-gov"}
 
 
 def region(name: str) -> str:
@@ -29,4 +31,16 @@ def region(name: str) -> str:
             f"unknown region {name!r}; specify an AWS region, such as us-east-1, or one of: "
             f"{', '.join(_REGIONS)}",
         )
+    for start, partition in _PARTITIONS.items():
+        if name.startswith(start):
+            raise in_partition(name, partition)
     return name
+
+
+def in_partition(region: str, partition: str) -> InvalidInput:
+    """The error for a region that is in another partition than most."""
+    return InvalidInput(
+        "region",
+        f"{region} is in the partition {partition}, which is not supported; "
+        "choose a region outside China and GovCloud",
+    )

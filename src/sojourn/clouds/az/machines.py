@@ -136,8 +136,10 @@ def _machine_image(task: Task) -> str:
 
 
 def check_offer(task: Task) -> None:
-    """Refuse a region, machine or image that cannot be one."""
-    region(task.region)
+    """Refuse a region, machine or image that cannot be one, or that Azure no longer has."""
+    where, name = region(task.region), size(task.machine)
+    if replacement(name) and not stand_in(task.machine):
+        raise _no_such_size(name, where)
     with naming_vm_image(task):
         parse_image(_machine_image(task))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.agent.bundle import PYTHONS
 from sojourn.clouds.gcp.image_notes import own_name, told_by
 from sojourn.clouds.gcp.machine_types import MachineType, machine_type
-from sojourn.clouds.gcp.networks import NetworkPaths, find_network
+from sojourn.clouds.gcp.networks import NetworkPaths, find_network, parse_network
 from sojourn.clouds.gcp.regions import region_of, zone
 from sojourn.clouds.vm.disks import note_on_disk
 from sojourn.clouds.vm.options import Network, machine_image, naming_vm_image, network_of
@@ -103,8 +103,11 @@ def _machine_image(task: Task) -> str:
 
 
 def check_offer(task: Task) -> None:
-    """Refuse a zone, machine or image that cannot be one."""
+    """Refuse a zone, network, machine or image that cannot be one."""
     zone(task.region)
+    given = network_of(task)
+    if given.parts:
+        parse_network(given)
     with naming_vm_image(task):
         parse_image(_machine_image(task))
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sojourn.clouds.gcp.account import Account
     from sojourn.clouds.vm.options import Network
 
-__all__ = ["NetworkPaths", "find_network"]
+__all__ = ["NetworkPaths", "find_network", "parse_network"]
 
 _FIELD = "options.network"
 _PART = r"[a-z]([a-z0-9-]*[a-z0-9])?"
@@ -37,15 +37,21 @@ class NetworkPaths:
         return card
 
 
-def find_network(account: Account, region: str, given: Network) -> NetworkPaths:
-    """The network that a task is to use; refuses what is not there."""
-    if not given.parts:
-        return NetworkPaths(_default(account))
+def parse_network(given: Network) -> re.Match[str]:
+    """The names of one that is given; refuses what cannot be any."""
     found = _FORM.fullmatch(given.name)
     if not found:
         raise InvalidInput(
             _FIELD, f"must be a network, or network/subnet, of the project, got {given.name!r}"
         )
+    return found
+
+
+def find_network(account: Account, region: str, given: Network) -> NetworkPaths:
+    """The network that a task is to use; refuses what is not there."""
+    if not given.parts:
+        return NetworkPaths(_default(account))
+    found = parse_network(given)
     try:
         network = account.compute(_FIELD, "GET", f"global/networks/{found['network']}")
     except NotFound as error:

@@ -10,7 +10,7 @@ from sojourn.clouds.k8s.container import is_bucket, place_of
 from sojourn.clouds.k8s.files import check as check_files
 from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
-from sojourn.clouds.k8s.options import image_of, options_of
+from sojourn.clouds.k8s.options import check_names, options_of
 from sojourn.clouds.k8s.roles import check_rights
 from sojourn.clouds.k8s.secret import check_size
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
@@ -72,7 +72,7 @@ class KubernetesCloud:
         node_selector(task.region)
         options_of(task)
         check_files(task)
-        image_of(task)
+        check_names(task)
         place_of(_TRIAL, task)
         check_size(task)
 
@@ -84,7 +84,7 @@ class KubernetesCloud:
         if task.mpi:
             self._check_operator()
         if "queue" in task.options:
-            self._check_queue(task.options["queue"])
+            self._check_queues()
         objects = self._objects(_TRIAL, task)
         self._known.pop(_TRIAL)
         if place.claim and task.storage.container:
@@ -118,10 +118,10 @@ class KubernetesCloud:
                 "`sojourn mpi install`, or ask whoever runs the cluster to",
             )
 
-    def _check_queue(self, queue: str) -> None:
-        from sojourn.clouds.k8s.queues import check_queue
+    def _check_queues(self) -> None:
+        from sojourn.clouds.k8s.queues import check_queues
 
-        check_queue(self._api, queue)
+        check_queues(self._api)
 
     def _check_claim(self, place: Place, task: Task) -> None:
         if self._api.find("PersistentVolumeClaim", place.claim) is None:

@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.k8s import ABOUT
 from sojourn.core.errors import InvalidInput
-from sojourn.core.images import container_image, made_image
+from sojourn.core.images import container_image, is_reference, made_image
 
 if TYPE_CHECKING:
     from sojourn.core.task import Task
 
-__all__ = ["AGENT_IMAGE", "STORAGE_CLASS", "TAKEN", "Mount", "Options", "image_of", "options_of"]
+__all__ = [
+    "AGENT_IMAGE",
+    "STORAGE_CLASS",
+    "TAKEN",
+    "Mount",
+    "Options",
+    "check_names",
+    "image_of",
+    "options_of",
+]
 
 AGENT_IMAGE = "SOJOURN_K8S_AGENT_IMAGE"
 STORAGE_CLASS = "SOJOURN_K8S_STORAGE_CLASS"
@@ -27,6 +36,7 @@ TAKEN = ("", "dev", "proc", "sojourn", "sys")  # folders that mounts cannot be i
 _CLAIM = re.compile(
     r"claim:(?P<name>[a-z0-9][a-z0-9.-]*)(/(?P<path>[^:]*))?(?P<readonly>:ro)?", re.ASCII
 )
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 _NFS = re.compile(r"nfs:(?P<server>[^:/]+):(?P<path>/[^:]*)(?P<readonly>:ro)?")
 
 
@@ -61,6 +71,32 @@ def image_of(task: Task) -> str:
             "image such as python:3.12",
         )
     return container_image(task.image) or _IMAGES.get(task.image, task.image)
+
+
+def check_names(task: Task) -> None:
+    """Refuse what cannot be the name of an image, an account, a class or a queue.
+
+    Apart from reading them, as a task that exists may have such a name.
+    """
+    for field, image in (
+        ("image", image_of(task)),
+        ("options.agent_image", options_of(task).agent_image),
+    ):
+        if not is_reference(image):
+            raise InvalidInput(
+                field, f"must be the name of a container image, such as python:3.12, got {image!r}"
+            )
+    for field, name, what in (
+        ("permission_set", task.permission_set or None, "a service account"),
+        ("options.storage_class", options_of(task).storage_class or None, "a storage class"),
+        ("options.queue", task.options.get("queue"), "a queue of Volcano"),
+    ):
+        if name is not None and not _NAME.fullmatch(name):
+            raise InvalidInput(
+                field,
+                f"must be the name of {what}, of lower-case letters, digits, dashes and dots, "
+                f"got {name!r}",
+            )
 
 
 def options_of(task: Task) -> Options:

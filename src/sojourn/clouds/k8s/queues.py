@@ -6,7 +6,6 @@ Kueue has queues as well, but it admits Jobs, and starts and stops them itself, 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.k8s import names
@@ -17,16 +16,13 @@ if TYPE_CHECKING:
     from sojourn.clouds.k8s.api import Api
     from sojourn.core.context import Context
 
-__all__ = ["QueueGroup", "check_queue"]
+__all__ = ["QueueGroup", "check_queues"]
 
 _FIELD = "options.queue"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 
 
-def check_queue(api: Api, queue: str) -> None:
-    """Refuse one that cannot be."""
-    if not _NAME.fullmatch(queue):
-        raise InvalidInput(_FIELD, f"must be the name of a queue of Volcano, got {queue!r}")
+def check_queues(api: Api) -> None:
+    """Refuse a cluster that has none."""
     if api.serves(QueueGroup.kind):
         return
     if api.serves("LocalQueue"):

@@ -81,7 +81,9 @@ def test_machines_with_k80s_are_refused_with_what_to_use_instead(
 ) -> None:
     error = _refused(machine=machine)
     assert error.path == "machine"
-    assert "AWS is retiring K80s: use m+t4 or another type, such as g5.xlarge" in error.message
+    assert "K80s, which AWS is retiring: use m+t4 or another type, such as g5.xlarge" in (
+        error.message
+    )
 
 
 @pytest.mark.parametrize("machine", ["m5.gigantic", "none.large"])

@@ -9,7 +9,7 @@ import pytest
 from sojourn.clouds.k8s.cloud import KubernetesCloud
 from sojourn.clouds.k8s.objects import TaskObjects
 from sojourn.clouds.k8s.pod import Place, machine_template, store_template
-from sojourn.clouds.k8s.queues import QueueGroup, check_queue
+from sojourn.clouds.k8s.queues import QueueGroup, check_queues
 from sojourn.core.context import Context
 from sojourn.core.errors import InvalidInput
 from sojourn.core.gang import Mpi
@@ -76,17 +76,16 @@ def test_without_a_queue_there_is_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "queue", "why"),
+    ("kinds", "why"),
     [
-        ((), "night", "needs Volcano"),
-        (("LocalQueue",), "night", "Kueue starts and stops Jobs itself"),
-        (("PodGroup",), "Night!", "must be the name of a queue"),
+        ((), "needs Volcano"),
+        (("LocalQueue",), "Kueue starts and stops Jobs itself"),
     ],
 )
-def test_what_cannot_be_is_refused(kinds: tuple[str, ...], queue: str, why: str) -> None:
+def test_what_cannot_be_is_refused(kinds: tuple[str, ...], why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
-        check_queue(_Serving(*kinds), queue)  # type: ignore[arg-type]
+        check_queues(_Serving(*kinds))  # type: ignore[arg-type]
 
 
 def test_both_schedulers_may_be_there() -> None:
-    check_queue(_Serving("PodGroup", "LocalQueue"), "night")  # type: ignore[arg-type]
+    check_queues(_Serving("PodGroup", "LocalQueue"))  # type: ignore[arg-type]
