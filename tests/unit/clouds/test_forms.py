@@ -40,6 +40,8 @@ def _network(name: str) -> dict[str, Any]:
         ("az", {"machine": "Standard_NC6"}, "Azure has retired K80s"),
         ("az", {"machine": "Standard_NC24rs_v3"}, "Azure has retired V100s"),
         ("az", {"machine": "Standard_NV6"}, "Azure has retired M60s"),
+        ("az", {"spot": 0.123456}, "spot: must have at most 5 decimals on Azure, got 0.123456"),
+        ("az", {"spot": 0.000001}, "spot: must be 0 or at least 0.00001, got 1e-06"),
         ("az", _network("x y"), "options.network: must be the ID of a subnet"),
         (
             "aws",
@@ -86,6 +88,8 @@ def test_what_needs_no_request_is_refused_without_one(
     [
         *[(cloud, {"machine": f"{size}+v100"}) for cloud in ("aws", "az") for size in "ml"],
         ("aws", {"machine": "p3.2xlarge"}),
+        *[("az", {"spot": price}) for price in (-1, 0, 0.25, 0.12345, 0.00001, 3)],
+        ("aws", {"spot": 0.123456}),
         ("aws", _network("subnet-1a,subnet-2b")),
         ("aws", _network("vpc-1a, private")),
         ("gcp", _network("default")),

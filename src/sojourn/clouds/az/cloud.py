@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import profile, tags
@@ -28,7 +29,8 @@ __all__ = ["AzureCloud"]
 
 # Azure's own limits; of times it tells none, and ten years are as good as ever.
 _MOST = {"disk_size": 4095, "timeout": 10 * 365 * 86400}
-_LEAST_PRICE = 0.00001  # dollars: Azure takes five decimals
+_DECIMALS = 5  # of prices in dollars
+_LEAST_PRICE = 10**-_DECIMALS
 
 
 def _check_limits(task: Task) -> None:
@@ -36,7 +38,14 @@ def _check_limits(task: Task) -> None:
         if getattr(task, field) > most:
             raise InvalidInput(field, f"must be at most {most}, got {getattr(task, field)}")
     if 0 < task.spot < _LEAST_PRICE:
-        raise InvalidInput("spot", f"must be 0 or at least {_LEAST_PRICE:f}, got {task.spot}")
+        raise InvalidInput(
+            "spot", f"must be 0 or at least {_LEAST_PRICE:.{_DECIMALS}f}, got {task.spot}"
+        )
+    price = Decimal(str(task.spot))
+    if round(price, _DECIMALS) != price:  # rounded up, it would be more than was allowed
+        raise InvalidInput(
+            "spot", f"must have at most {_DECIMALS} decimals on Azure, got {task.spot}"
+        )
 
 
 class AzureCloud:

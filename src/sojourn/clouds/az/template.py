@@ -77,7 +77,7 @@ def _machine(deployment: Deployment, identity: str) -> dict[str, Any]:
     }
     spot = deployment.wanted.spot
     if spot >= 0:
-        price = round(spot, 5) if spot > 0 else -1
+        price = spot if spot > 0 else -1
         machine |= {
             "priority": "Spot",
             "evictionPolicy": "Delete",
