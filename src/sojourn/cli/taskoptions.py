@@ -15,7 +15,7 @@ from sojourn.cli.unsent import told_of_unsent
 from sojourn.core.errors import InvalidInput
 from sojourn.core.filters import DEFAULT_IGNORED
 from sojourn.core.gang import IMPLEMENTATIONS
-from sojourn.taskfiles import is_task_file
+from sojourn.taskfiles import is_task_file, other_resources
 from sojourn.taskfiles.changes import changed
 from sojourn.taskfiles.reading import read_text
 
@@ -251,6 +251,10 @@ def tasks_from(ctx: click.Context, options: Mapping[str, Any], teller: Context) 
             if said := told_of_unsent(typed, task, from_file=is_task_file(Path(typed.words[0]))):
                 teller.note(said)
     _refuse_doubles(tasks)
+    for other in other_resources(Path(typed.words[0])) if not typed.dashed else ():
+        teller.note(
+            f"Ignoring {other.address}: run `{other.verb}` or `terraform apply` to create it"
+        )
     return tasks
 
 

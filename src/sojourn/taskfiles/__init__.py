@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import UNIX_ENDINGS, Task
-from sojourn.taskfiles.reading import Source, decoded, read_text
+from sojourn.taskfiles.reading import OtherResource, Source, decoded, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["TaskFile", "is_task_file", "read_tasks", "script_task"]
+__all__ = [
+    "OtherResource",
+    "TaskFile",
+    "is_task_file",
+    "other_resources",
+    "read_tasks",
+    "script_task",
+]
 
 _YAML = (".yaml", ".yml")
 _HCL = ".tf"
@@ -51,6 +58,15 @@ def read_tasks(path: Path) -> list[TaskFile]:
 
         return [TaskFile(label, task) for label, task in read_hcl(path).items()]
     return [TaskFile(path.stem, script_task(read_text(path), str(path), file=str(path)))]
+
+
+def other_resources(path: Path) -> list[OtherResource]:
+    """What a file has beside tasks: machines and runners, say."""
+    if path.suffix.lower() != _HCL:
+        return []
+    from sojourn.taskfiles import hclfile  # as above
+
+    return hclfile.other_resources(path)
 
 
 def script_task(script: str | bytes, name: str, *, file: str = "FILE") -> Task:

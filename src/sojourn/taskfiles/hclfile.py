@@ -1,8 +1,12 @@
-"""Tasks in Terraform's own files, without Terraform: the `iterative_task` blocks of a main.tf."""
+"""Tasks in Terraform's own files, without Terraform: the `iterative_task` blocks of a main.tf.
+
+Others of the provider's resources are found, but not read: they have verbs of their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_origin
 
 import hcl2
@@ -13,15 +17,20 @@ from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
 from sojourn.taskfiles.decode import FIELDS, KINDS, decode_task
 from sojourn.taskfiles.hclvalues import HCLTree, NotLiteral, evaluate, number, parts, text
-from sojourn.taskfiles.reading import Source, read_text, refusal, unknown
+from sojourn.taskfiles.reading import OtherResource, Source, read_text, refusal, unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["read_hcl"]
+__all__ = ["other_resources", "read_hcl"]
 
 _KIND = "iterative_task"
 _MACHINE, _RUNNER = "iterative_machine", "iterative_cml_runner"
+_VERBS = {
+    _MACHINE: "sojourn machine create",
+    _RUNNER: "sojourn runner launch",
+    "iterative_mpi_operator": "sojourn mpi install",
+}
 _OF_RUNNERS = {"repo", "driver", "labels"}
 _REQUIRED = ("cloud", "script")
 _ONLY_TERRAFORM = frozenset(
@@ -43,7 +52,7 @@ _OF_TERRAFORM = (("block", "timeouts"), ("attribute", "wait"), ("attribute", "lo
 
 
 def read_hcl(path: Path) -> dict[str, Task]:
-    """All tasks of a file, by the labels of their blocks; other blocks are ignored."""
+    """All tasks of a file, by the labels of their blocks."""
     tasks: dict[str, Task] = {}
     problems: list[Problem] = []
     for block, label in _blocks(path):
@@ -63,22 +72,29 @@ def read_hcl(path: Path) -> dict[str, Task]:
     return tasks
 
 
-def _instead(path: Path) -> str:
-    """What to do with a file that has no task: it may have something else of the provider's."""
+def other_resources(path: Path) -> list[OtherResource]:
+    """Those of the provider's in a file that are no tasks."""
+    found = []
     for item in _items(_parse(path)):
         kind, labels = _heading(item)
-        if item.data != "block" or kind != "resource" or len(labels) != 2:
-            continue
-        if verb := _verb_for(labels[0], {_heading(each)[0] for each in _items(_body(item))}):
-            return f"to create {'.'.join(labels)}, run `{verb}` or `terraform apply`"
-    return f'add `resource "{_KIND}" "name" {{ ... }}`'
+        if item.data == "block" and kind == "resource" and len(labels) == 2 and labels[0] in _VERBS:
+            arguments = {_heading(each)[0] for each in _items(_body(item))}
+            found.append(OtherResource(".".join(labels), _verb_for(labels[0], arguments)))
+    return found
+
+
+def _instead(path: Path) -> str:
+    """What to do with a file that has no task: it may have something else of the provider's."""
+    others = [
+        f"to create {each.address}, run `{each.verb}` or `terraform apply`"
+        for each in other_resources(path)
+    ]
+    return "; ".join(others) or f'add `resource "{_KIND}" "name" {{ ... }}`'
 
 
 def _verb_for(kind: str, arguments: set[str]) -> str:
     """Pages of the old provider show runners as machines."""
-    if kind == _MACHINE and not arguments & _OF_RUNNERS:
-        return "sojourn machine create"
-    return "sojourn runner launch" if kind in (_MACHINE, _RUNNER) else ""
+    return _VERBS[_RUNNER if kind == _MACHINE and arguments & _OF_RUNNERS else kind]
 
 
 def _blocks(path: Path) -> Iterator[tuple[HCLTree, str]]:
@@ -96,10 +112,15 @@ def _blocks(path: Path) -> Iterator[tuple[HCLTree, str]]:
 def _parse(path: Path) -> HCLTree:
     source = read_text(path)
     try:
-        [body] = parts(hcl2.parses_to_tree(source))
+        return _tree(source)
     except UnexpectedInput as error:
         line = source.count("\n") + 1 if error.line < 1 else error.line
         raise InvalidInput(f"{path}:{line}", "invalid HCL") from error
+
+
+@lru_cache(maxsize=1)  # parsing is slow, and a file is looked at for more than its tasks
+def _tree(source: str) -> HCLTree:
+    [body] = parts(hcl2.parses_to_tree(source))
     return body
 
 

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["Source", "decoded", "read_text", "refusal", "unknown"]
+__all__ = ["OtherResource", "Source", "decoded", "read_text", "refusal", "unknown"]
+
+
+@dataclass(frozen=True)
+class OtherResource:
+    """Something in a file that is no task, and the command that creates the like."""
+
+    address: str
+    verb: str
 
 
 @dataclass(frozen=True)

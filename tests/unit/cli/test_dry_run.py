@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 
+import pytest
+
 from tests.unit.cli.shell import Shell
 
 
@@ -38,6 +40,35 @@ def test_a_dry_run_refuses_what_could_not_be_created(shell: Shell) -> None:
     result = shell("run", "--dry-run", "--workdir", "nowhere", "true")
     assert result.returncode == 2
     assert "storage.workdir: " in result.stderr
+
+
+_MIXED = """
+resource "iterative_task" "task" {
+  cloud  = "local"
+  script = "#!/bin/sh"
+}
+resource "iterative_machine" "dev" {
+  cloud = "local"
+}
+resource "iterative_cml_runner" "ci" {
+  cloud = "local"
+}
+"""
+
+
+@pytest.mark.parametrize("verb", [("run", "--dry-run"), ("run",), ("create", "--dry-run")])
+def test_what_a_file_has_beside_tasks_is_named_with_its_verb(
+    shell: Shell, verb: tuple[str, ...]
+) -> None:
+    shell.file("main.tf", _MIXED)
+    said = shell(*verb, "main.tf")
+    assert said.returncode == 0
+    for address, other in (
+        ("iterative_machine.dev", "sojourn machine create"),
+        ("iterative_cml_runner.ci", "sojourn runner launch"),
+    ):
+        note = f"Ignoring {address}: run `{other}` or `terraform apply` to create it"
+        assert said.stderr.count(note) == 1
 
 
 def test_a_dry_run_of_a_task_that_exists(shell: Shell) -> None:

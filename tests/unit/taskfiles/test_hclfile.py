@@ -8,7 +8,7 @@ import pytest
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import Storage, Task
-from sojourn.taskfiles import read_tasks
+from sojourn.taskfiles import other_resources, read_tasks
 from sojourn.taskfiles.hclfile import read_hcl
 from tests.terraform import pages
 
@@ -460,6 +460,33 @@ def test_a_file_with_a_machine_or_runner_alone_names_the_verb(name: str, told: s
     with pytest.raises(InvalidInput, match="no task found") as caught:
         read_hcl(pages.FOLDER / f"{name}.tf")
     assert told in caught.value.message
+
+
+def test_all_that_is_no_task_is_named_with_its_verb(tmp_path: Path) -> None:
+    others = """
+resource "iterative_machine" "one" {}
+resource "iterative_machine" "two" {
+  repo = "https://github.com/acme/widgets"
+}
+resource "iterative_cml_runner" "three" {}
+resource "iterative_mpi_operator" "four" {}
+resource "aws_instance" "five" {}
+data "iterative_task" "six" {}
+"""
+    verbs = {
+        "iterative_machine.one": "sojourn machine create",
+        "iterative_machine.two": "sojourn runner launch",
+        "iterative_cml_runner.three": "sojourn runner launch",
+        "iterative_mpi_operator.four": "sojourn mpi install",
+    }
+    with pytest.raises(InvalidInput, match="no task found") as caught:
+        read_hcl(write(tmp_path, others))
+    for address, verb in verbs.items():
+        assert f"to create {address}, run `{verb}` or `terraform apply`" in caught.value.message
+    file = write(tmp_path, with_fields("") + others)
+    assert len(read_tasks(file)) == 1
+    assert {each.address: each.verb for each in other_resources(file)} == verbs
+    assert other_resources(tmp_path / "task.yaml") == []
 
 
 @pytest.mark.parametrize("name", ["task", "front"])
