@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.task import UNIX_ENDINGS, Task
-from sojourn.taskfiles.reading import OtherResource, Source, decoded, read_text
+from sojourn.taskfiles.reading import NoTask, OtherResource, Source, decoded, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "NoTask",
     "OtherResource",
     "TaskFile",
     "is_task_file",

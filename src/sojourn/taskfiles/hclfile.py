@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, get_origin
 import hcl2
 from lark.exceptions import UnexpectedInput
 
+from sojourn import clouds
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
 from sojourn.taskfiles.decode import FIELDS, KINDS, decode_task
 from sojourn.taskfiles.hclvalues import HCLTree, NotLiteral, evaluate, number, parts, text
-from sojourn.taskfiles.reading import OtherResource, Source, read_text, refusal, unknown
+from sojourn.taskfiles.reading import NoTask, OtherResource, Source, read_text, refusal, unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,7 @@ def read_hcl(path: Path) -> dict[str, Task]:
     if problems:
         raise refusal(problems)
     if not tasks:
-        raise InvalidInput(str(path), f"no task found; {_instead(path)}")
+        raise NoTask(str(path), f"no task found; {_instead(path)}")
     return tasks
 
 
@@ -78,9 +79,24 @@ def other_resources(path: Path) -> list[OtherResource]:
     for item in _items(_parse(path)):
         kind, labels = _heading(item)
         if item.data == "block" and kind == "resource" and len(labels) == 2 and labels[0] in _VERBS:
-            arguments = {_heading(each)[0] for each in _items(_body(item))}
-            found.append(OtherResource(".".join(labels), _verb_for(labels[0], arguments)))
+            arguments = {_heading(each)[0]: each for each in _items(_body(item))}
+            verb, address = _verb_for(labels[0], set(arguments)), ".".join(labels)
+            has_machine = labels[0] in (_MACHINE, _RUNNER)
+            cloud = _cloud_of(arguments.get("cloud"), path.parent) if has_machine else ""
+            found.append(OtherResource(address, verb, has_machine, cloud))
     return found
+
+
+def _cloud_of(item: HCLTree | None, folder: Path) -> str:
+    """Of a machine or runner; empty: only Terraform can tell."""
+    if item is None:
+        return clouds.FOR_MACHINES
+    *_, expression = parts(item)
+    try:
+        found = evaluate(expression, folder)
+    except (NotLiteral, InvalidInput):
+        return ""
+    return clouds.FOR_MACHINES if found is None else str(found)
 
 
 def _instead(path: Path) -> str:

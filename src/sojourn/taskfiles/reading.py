@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["OtherResource", "Source", "decoded", "read_text", "refusal", "unknown"]
+__all__ = ["NoTask", "OtherResource", "Source", "decoded", "read_text", "refusal", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,12 @@ class OtherResource:
 
     address: str
     verb: str
+    has_machine: bool
+    cloud: str = ""  # of its machine; empty: only Terraform can tell
+
+
+class NoTask(InvalidInput):
+    """There is no task in a file; there may be something else."""
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sojourn.cli.session import Session
+    from sojourn.core.task import Task
 
 
 @click.command()
 @click.option(
     "--role",
     metavar="CLOUD",
-    help="Print the least role that runs tasks in this cloud, or exactly those of FILE.",
+    help="Print the least role that runs tasks in this cloud, or exactly what is in FILE.",
 )
 @click.argument("file", required=False, metavar="[FILE]")
 @display_options
@@ -49,15 +50,33 @@ def doctor(ctx: click.Context, role: str | None, file: str | None, as_json: bool
 
 
 def _print_role(session: Session, cloud: str, file: str | None) -> None:
-    from sojourn import api, clouds
+    from sojourn import clouds
 
     name = clouds.known(cloud)
-    tasks = [
-        task
-        for task in (api.load_all(file).values() if file else ())
-        if clouds.known(task.cloud) == name
-    ]
+    tasks = _tasks_in(file, name) if file else []
     if file and not tasks:
-        raise InvalidInput("file", f"{file} has no task with cloud {name}")
+        raise InvalidInput("file", f"{file} has no task, machine or runner with cloud {name}")
     text = clouds.role_for(name, tasks)
     session.renderer.result({"type": "role", "cloud": name, "role": text}, text)
+
+
+def _tasks_in(file: str, cloud: str) -> list[Task]:
+    """Those of a cloud; a machine or runner needs what a plain task does."""
+    from pathlib import Path
+
+    from sojourn import api, clouds
+    from sojourn.core.task import Task
+    from sojourn.taskfiles import NoTask, other_resources
+
+    others = [
+        Task("#!/bin/sh\n", cloud=cloud)
+        for each in other_resources(Path(file))
+        if each.has_machine and clouds.known(each.cloud or cloud) == cloud
+    ]
+    try:
+        tasks = api.load_all(file).values()
+    except NoTask:
+        if not others:
+            raise
+        return others[:1]
+    return [task for task in tasks if clouds.known(task.cloud) == cloud] + others[:1]
