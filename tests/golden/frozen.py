@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["same_json", "same_text"]
+__all__ = ["FOLDER", "same_json", "same_text"]
 
 FOLDER = Path(__file__).parent
 _WRITING = os.environ.get("SOJOURN_GOLDEN") == "write"
