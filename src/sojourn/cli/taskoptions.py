@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,16 +13,29 @@ from sojourn import clouds
 from sojourn.cli.commandline import Typed
 from sojourn.cli.target import read_target, stranded
 from sojourn.cli.unsent import told_of_unsent
+from sojourn.core.argument import (
+    COUNT,
+    DURATION,
+    FLAG,
+    MACHINE,
+    MPI,
+    PAIRS,
+    PRICE,
+    TASK,
+    TEXTS,
+    Argument,
+    Kind,
+    arguments_of,
+)
 from sojourn.core.errors import InvalidInput
-from sojourn.core.filters import DEFAULT_IGNORED
-from sojourn.core.gang import IMPLEMENTATIONS
+from sojourn.core.gang import Mpi
+from sojourn.core.task import Storage, Task
 from sojourn.taskfiles import is_task_file, other_resources
 from sojourn.taskfiles.changes import changed
 from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
-    from sojourn.core.task import Task
 
 __all__ = [
     "PATH",
@@ -58,44 +72,22 @@ class _CloudOption(click.Option):
 
 
 _DAY = "24h"
-
-
-def _timeout(default: str) -> Callable[[_Function], _Function]:
-    return click.option(
-        "--timeout",
-        metavar="DURATION",
-        help=f"Maximum run time per machine, such as 45s, 90m or 1h30m (default: {default}).",
-    )
-
-
-_NAME = click.option("--name", help="Task name; the same name always means the same task.")
-_OPTIONS = (
-    click.option(
-        "--cloud", help=f"Cloud to run on, {clouds.any_of()} (default: {clouds.NAMES[0]})."
+# As they stand in a help text: one that is not named here comes last.
+_ORDER = (
+    *("name", "cloud", "workdir", "output", "exclude", "default_ignore", "environment"),
+    *("machine", "image", "region", "disk_size", "spot", "permission_set"),
+    *("container", "container_opts", "tags", "mounts", "options", "timeout"),
+    *("parallelism", "gang", "gang_timeout", "mpi", "slots", "implementation", "files"),
+    *("stay", "idle_timeout"),
+)
+_NAMES = {"implementation": "mpi_implementation"}  # which is not clear by itself
+_TYPES: dict[Kind, Any] = {Kind.PATH: PATH, COUNT: int, PRICE: float}
+# Beside an option: others that give the same argument in another way.
+_MORE = {
+    "output": click.option(
+        "--no-output", is_flag=True, help="Download nothing and discard all files."
     ),
-    click.option("--workdir", type=PATH, help="Folder to upload and run in (default: none)."),
-    click.option("--output", help="Folder to download at the end, relative to the workdir."),
-    click.option("--no-output", is_flag=True, help="Download nothing and discard all files."),
-    click.option(
-        "--exclude",
-        multiple=True,
-        metavar="GLOB",
-        help="Do not upload or download these files; repeatable.",
-    ),
-    click.option(
-        "--default-ignore/--no-default-ignore",
-        default=None,
-        help=f"Leave {', '.join(DEFAULT_IGNORED)} out of the upload (default) or not.",
-    ),
-    click.option(
-        "-e",
-        "--env",
-        "environment",
-        multiple=True,
-        metavar="NAME[=VALUE]",
-        help="Set a variable, or copy local ones by name or glob; repeatable.",
-    ),
-    click.option(
+    "environment": click.option(
         "--env-file",
         "env_files",
         type=PATH,
@@ -103,120 +95,53 @@ _OPTIONS = (
         metavar="FILE",
         help="Read variables from a file of NAME=VALUE lines; repeatable.",
     ),
-    click.option("--machine", help="Machine type, such as m, l, xl or m+t4 (default: m)."),
-    click.option(
-        "--image", help="Machine image, or container image docker://NAME (default: ubuntu)."
-    ),
-    click.option("--region", help="Cloud region (default: us-west)."),
-    click.option("--disk-size", type=int, metavar="GB", help="Disk size (default: automatic)."),
-    click.option(
-        "--spot",
-        type=float,
-        metavar="PRICE",
-        help="Maximum USD per hour; 0: any spot price, -1: on demand (default).",
-    ),
-    click.option("--permission-set", help="Cloud permissions of the machine."),
-    click.option("--container", help="Existing bucket or bucket/path for storage."),
-    click.option(
-        "--container-opt",
-        "container_opts",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Set a cloud-specific option of the container; repeatable.",
-    ),
-    click.option(
-        "--tag",
-        "tags",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Tag all cloud resources; repeatable.",
-    ),
-    click.option(
-        "--mount",
-        "mounts",
-        multiple=True,
-        metavar="PATH=WHAT",
-        help="Mount existing data, such as /data=claim:datasets/imagenet:ro; repeatable.",
-    ),
-    click.option(
-        "--option",
-        "options",
-        cls=_CloudOption,
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Set a cloud-specific option; KEY=@FILE reads the value from a file; repeatable.",
-    ),
-)
+}
 
 
-_GANG_TIMEOUT = click.option(
-    "--gang-timeout",
-    metavar="DURATION",
-    help="Fail unless all machines of a gang are there in time (default: 30m).",
-)
-_MPI = (
-    click.option("--slots", type=int, help="MPI processes per machine (default: 1)."),
-    click.option(
-        "--mpi-implementation",
-        metavar="NAME",
-        help=f"{', '.join(IMPLEMENTATIONS)} (default: {IMPLEMENTATIONS[0]}).",
-    ),
-)
-_FILE = click.option(
-    "--file",
-    "files",
-    multiple=True,
-    metavar="PATH=@FILE",
-    help="Put a small file at this path of the machine or workdir; PATH=TEXT gives its text; "
-    "repeatable.",
-)
-_WARM = click.option(
-    "--warm",
-    metavar="DURATION",
-    help="Keep machines for this long after the end, for another run under the same name.",
-)
-_OF_TASKS = (
-    click.option("--parallelism", type=int, help="Number of machines (default: 1)."),
-    click.option(
-        "--gang",
-        is_flag=True,
-        default=None,
-        help="Start all machines together, and all again if one is lost.",
-    ),
-    _GANG_TIMEOUT,
-    click.option(
-        "--mpi",
-        is_flag=True,
-        default=None,
-        help="Run the script once, with an mpirun that starts processes on all machines.",
-    ),
-    *_MPI,
-    _FILE,
-    click.option(
-        "--stay",
-        is_flag=True,
-        default=None,
-        help="Keep the machine after the script until the task is deleted, idle or timed out.",
-    ),
-    click.option(
-        "--idle-timeout",
-        metavar="DURATION",
-        help="With --stay, end machines that are idle for this long (default: no limit).",
-    ),
-    _WARM,
-)
-_OF_MPI = (
-    click.option("--machines", "parallelism", type=int, help="Number of machines (default: 1)."),
-    *_MPI,
-    _GANG_TIMEOUT,
-    _FILE,
-    _WARM,
-)
+def _arguments() -> dict[str, Argument]:
+    """All that are options, by what they set: the fields of a task and of what is in it."""
+    found = arguments_of(Task) | arguments_of(Storage) | arguments_of(Mpi)
+    names = dict.fromkeys((*_ORDER, *found))
+    return {name: found[name] for name in names if found[name].help}
+
+
+def _option(name: str, each: Argument, lifetime: str) -> Callable[[_Function], _Function]:
+    """The option for an argument."""
+    words = each.option.split(", ") if each.option else [f"--{name.replace('_', '-')}"]
+    more: dict[str, Any] = {"type": _TYPES.get(each.kind), "metavar": each.metavar or None}
+    if each.kind in (TEXTS, PAIRS):
+        more["multiple"] = True
+    if each.kind is FLAG:
+        more = {"is_flag": True, "default": None}
+        if _is_default(name):
+            words = [f"{words[0]}/--no-{words[0].removeprefix('--')}"]
+    if each.kind is DURATION:
+        more["metavar"] = "DURATION"
+    if name == "options":
+        more["cls"] = _CloudOption
+    told = each.help.replace("{clouds}", clouds.any_of()).replace("{lifetime}", lifetime)
+    return click.option(*words, _NAMES.get(name, name), help=told, **more)
+
+
+def _is_default(name: str) -> bool:
+    return getattr(Storage(), name, None) is True
+
+
+def _options(command: str, lifetime: str = _DAY, **others: str) -> Callable[[_Function], _Function]:
+    """The options of one kind of command; `others` are names that it has for some."""
+    own = [(name, each) for name, each in _arguments().items() if command in each.of]
+    if command == MPI:  # what only several machines have is what it is about
+        own.sort(key=lambda item: MACHINE in item[1].of)
+    made = []
+    for name, each in own:
+        named = replace(each, option=others.get(name, each.option))
+        made += [_option(name, named, lifetime), *([_MORE[name]] if name in _MORE else [])]
+    return lambda function: _with(function, made)
 
 
 def task_options(function: _Function) -> _Function:
     """Adds an option for every field of a task."""
-    return _with(function, (_NAME, *_OPTIONS, _timeout(_DAY), *_OF_TASKS))
+    return _options(TASK)(function)
 
 
 def machine_options(lifetime: str) -> Callable[[_Function], _Function]:
@@ -224,12 +149,12 @@ def machine_options(lifetime: str) -> Callable[[_Function], _Function]:
 
     `lifetime`: how long it lives if nobody says.
     """
-    return lambda function: _with(function, (_NAME, *_OPTIONS, _timeout(lifetime)))
+    return _options(MACHINE, lifetime)
 
 
 def mpi_options(function: _Function) -> _Function:
     """Adds an option for every field of a task that runs an MPI program, but for its name."""
-    return _with(function, (*_OF_MPI, *_OPTIONS, _timeout(_DAY)))
+    return _options(MPI, parallelism="--machines")(function)
 
 
 def _with(function: _Function, options: Sequence[Callable[[_Function], _Function]]) -> _Function:
@@ -265,8 +190,8 @@ def fields_from(options: Mapping[str, Any]) -> dict[str, Any]:
         if given.get("output"):
             raise InvalidInput("output", "cannot be combined with --no-output")
         given["output"] = ""
-    for name in ("environment", "container_opts", "tags", "mounts", "options", "files"):
-        if name in given:
+    for name, each in _arguments().items():
+        if each.kind is PAIRS and name in given:
             given[name] = _pairs(name, given[name])
     for name in _FROM_FILES:
         if name in given:

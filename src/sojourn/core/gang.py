@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sojourn.core.argument import COUNT, MPI, TASK, TEXT, argument
 from sojourn.core.errors import Problem
 
 if TYPE_CHECKING:
@@ -36,8 +37,15 @@ class Mpi:
     `slots`: processes per machine. `implementation`: what the image has.
     """
 
-    slots: int = 1
-    implementation: str = "openmpi"
+    slots: int = argument(1, COUNT, "MPI processes per machine (default: 1).", of=(TASK, MPI))
+    implementation: str = argument(
+        IMPLEMENTATIONS[0],
+        TEXT,
+        f"{', '.join(IMPLEMENTATIONS)} (default: {IMPLEMENTATIONS[0]}).",
+        option="--mpi-implementation",
+        metavar="NAME",
+        of=(TASK, MPI),
+    )
 
     @classmethod
     def problems(cls, value: object) -> Iterator[Problem]:

@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sojourn.core.durations import parse_seconds
-from sojourn.core.environment import LARGEST_VARIABLE, environment_problems
-from sojourn.core.errors import InvalidInput, Problem
-from sojourn.core.filters import Filters
-from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, Mpi, file_problems
+from sojourn.core.argument import (
+    COUNT,
+    DURATION,
+    FLAG,
+    MACHINE,
+    MPI,
+    PAIRS,
+    PATH,
+    PRICE,
+    REQUIRED,
+    TASK,
+    TEXT,
+    TEXTS,
+    argument,
+    arguments_of,
+)
+from sojourn.core.environment import environment_problems
+from sojourn.core.errors import Problem
+from sojourn.core.filters import DEFAULT_IGNORED, Filters
+from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, IMPLEMENTATIONS, Mpi, file_problems
+from sojourn.core.problems import (
+    LARGEST,
+    copied,
+    excludable,
+    exclude_problems,
+    in_seconds,
+    is_inside,
+    kind_problems,
+    number_problems,
+    refuse,
+    script_problems,
+    word_problems,
+)
 from sojourn.core.runner import Runner
 from sojourn.core.status import MACHINES_AT_MOST
 
-__all__ = ["UNIX_ENDINGS", "Storage", "Task"]
+__all__ = ["Storage", "Task"]
 
 DEFAULT_TIMEOUT = 24 * 60 * 60
-UNIX_ENDINGS = "sed -i 's/\\r$//' FILE"
-_LARGEST = 2**63 - 1
+# Numbers with limits of their own.
+_LIMITED = ("disk_size", "spot", "parallelism", "gang_timeout", "timeout", "idle_timeout")
 
 
 @dataclass(frozen=True)
@@ -36,27 +63,62 @@ class Storage:
     `container`: an existing bucket, or `bucket/path`, to use instead of a new one.
     """
 
-    workdir: str = ""
-    output: str | None = None
-    exclude: tuple[str, ...] = ()
-    container: str = ""
-    container_opts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    default_ignore: bool = True
+    workdir: str = argument(
+        "",
+        PATH,
+        "Folder to upload and run in (default: none).",
+        "Folder to upload and run in; empty: none.",
+    )
+    output: str | None = argument(
+        None,
+        TEXT,
+        "Folder to download at the end, relative to the workdir.",
+        "Folder to download, relative to `workdir`; empty: none.",
+        in_place=True,
+    )
+    exclude: tuple[str, ...] = argument(
+        (),
+        TEXTS,
+        "Do not upload or download these files; repeatable.",
+        "Patterns of files not to upload or download. A leading `/` anchors a pattern at "
+        "`workdir`, otherwise it matches at any depth; `**` matches any folders.",
+        in_place=True,
+        metavar="GLOB",
+    )
+    container: str = argument(
+        "",
+        TEXT,
+        "Existing bucket or bucket/path for storage.",
+        "Existing bucket or `bucket/path` to use instead of a new bucket.",
+    )
+    container_opts: Mapping[str, str] = argument(
+        {},
+        PAIRS,
+        "Set a cloud-specific option of the container; repeatable.",
+        "Cloud-specific options of `container`.",
+        option="--container-opt",
+        metavar="NAME=VALUE",
+        secret=True,
+    )
+    default_ignore: bool = argument(
+        True,
+        FLAG,
+        f"Leave {', '.join(DEFAULT_IGNORED)} out of the upload (default) or not.",
+        f"Whether {', '.join(f'`{name}`' for name in DEFAULT_IGNORED)} are left out of the "
+        "upload (default: `true`).",
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.workdir, os.PathLike):
             object.__setattr__(self, "workdir", os.fspath(self.workdir))
         if isinstance(self.exclude, list):
             object.__setattr__(self, "exclude", tuple(self.exclude))
-        _copy(self, "container_opts")
-        _refuse(self._problems())
+        copied(self, "container_opts")
+        refuse(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
-        yield from _texts(self, "storage.", "workdir", "container")
-        if self.output is not None:
-            yield from _texts(self, "storage.", "output")
-        yield from _mapping(self.container_opts, "storage.container_opts")
-        if isinstance(self.output, str) and not _inside(self.output):
+        yield from kind_problems(self, "storage.")
+        if isinstance(self.output, str) and not is_inside(self.output):
             yield Problem(
                 "storage.output",
                 f"must be a path inside workdir, without `..`, got {self.output!r}",
@@ -66,11 +128,7 @@ class Storage:
         ):
             yield Problem("storage.exclude", "must be a list of patterns such as '*.pyc'")
         else:
-            yield from _exclude_problems(self.exclude, _excludable(self.output))
-        if type(self.default_ignore) is not bool:
-            yield Problem(
-                "storage.default_ignore", f"must be a boolean, got {self.default_ignore!r}"
-            )
+            yield from exclude_problems(self.exclude, excludable(self.output))
         if self.container_opts and not self.container:
             yield Problem("storage.container_opts", "requires storage.container")
 
@@ -90,31 +148,166 @@ class Task:
     ones, or in the workdir. Machines stay for `warm` seconds after the end, for another run.
     """
 
-    script: str
-    cloud: str = "local"
-    region: str = "us-west"
-    machine: str = "m"
-    disk_size: int = -1
-    spot: float = -1
-    image: str = "ubuntu"
-    permission_set: str = ""
-    parallelism: int = 1
+    script: str = argument(REQUIRED, TEXT, description="Script to run; must start with a shebang.")
+    cloud: str = argument(
+        "local", TEXT, "Cloud to run on, {clouds} (default: local).", "Cloud to run on: {clouds}."
+    )
+    region: str = argument(
+        "us-west",
+        TEXT,
+        "Cloud region (default: us-west).",
+        "Cloud region or zone.",
+        of_machine=True,
+    )
+    machine: str = argument(
+        "m",
+        TEXT,
+        "Machine type, such as m, l, xl or m+t4 (default: m).",
+        "Machine type.",
+        of_machine=True,
+    )
+    disk_size: int = argument(
+        -1,
+        COUNT,
+        "Disk size (default: automatic).",
+        "Disk size in GB; `-1`: automatic.",
+        metavar="GB",
+        of_machine=True,
+    )
+    spot: float = argument(
+        -1,
+        PRICE,
+        "Maximum USD per hour; 0: any spot price, -1: on demand (default).",
+        "`-1`: on demand; `0`: any spot price; above: maximum spot price in USD per hour.",
+        metavar="PRICE",
+        of_machine=True,
+    )
+    image: str = argument(
+        "ubuntu",
+        TEXT,
+        "Machine image, or container image docker://NAME (default: ubuntu).",
+        "Machine image, or container image `docker://NAME`.",
+        of_machine=True,
+    )
+    permission_set: str = argument(
+        "",
+        TEXT,
+        "Cloud permissions of the machine.",
+        "Cloud permissions of the machine; the format depends on the cloud.",
+        of_machine=True,
+    )
+    parallelism: int = argument(
+        1, COUNT, "Number of machines (default: 1).", "Number of machines.", of=(TASK, MPI)
+    )
     storage: Storage = field(default_factory=Storage)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    timeout: int = DEFAULT_TIMEOUT
-    tags: Mapping[str, str] = field(default_factory=dict)
-    name: str = ""
-    arguments: tuple[str, ...] = ()
-    mounts: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    stay: bool = False
-    idle_timeout: int = 0
+    environment: Mapping[str, str] = argument(
+        {},
+        PAIRS,
+        "Set a variable, or copy local ones by name or glob; repeatable.",
+        "Environment variables of the script. An empty value copies the local variable; a glob "
+        "with an empty value copies all that match.",
+        option="-e, --env",
+        metavar="NAME[=VALUE]",
+        secret=True,
+    )
+    timeout: int = argument(
+        DEFAULT_TIMEOUT,
+        DURATION,
+        "Maximum run time per machine, such as 45s, 90m or 1h30m (default: {lifetime}).",
+        "Maximum run time per machine, in seconds.",
+    )
+    tags: Mapping[str, str] = argument(
+        {},
+        PAIRS,
+        "Tag all cloud resources; repeatable.",
+        "Tags of all cloud resources.",
+        option="--tag",
+        metavar="NAME=VALUE",
+    )
+    name: str = argument(
+        "",
+        TEXT,
+        "Task name; the same name always means the same task.",
+        "Name that determines the `id`. Not recommended; rename the resource instead.",
+        of=(TASK, MACHINE),
+    )
+    arguments: tuple[str, ...] = argument(
+        (), TEXTS, description="Arguments for the script: `$1`, `$2` and so on."
+    )
+    mounts: Mapping[str, str] = argument(
+        {},
+        PAIRS,
+        "Mount existing data, such as /data=claim:datasets/imagenet:ro; repeatable.",
+        "Existing data to mount, by the path where the script finds it; the format depends on the "
+        "cloud.",
+        option="--mount",
+        metavar="PATH=WHAT",
+        of_machine=True,
+    )
+    options: Mapping[str, str] = argument(
+        {},
+        PAIRS,
+        "Set a cloud-specific option; KEY=@FILE reads the value from a file; repeatable.",
+        "Cloud-specific options, by name.",
+        option="--option",
+        metavar="KEY=VALUE",
+        of_machine=True,
+    )
+    stay: bool = argument(
+        False,
+        FLAG,
+        "Keep the machine after the script until the task is deleted, idle or timed out.",
+        "Whether machines stay after the script, until the task is destroyed, idle or timed out.",
+        of=(TASK,),
+    )
+    idle_timeout: int = argument(
+        0,
+        DURATION,
+        "With --stay, end machines that are idle for this long (default: no limit).",
+        "With `stay`, seconds after which an idle machine ends; `0`: no limit.",
+        of=(TASK,),
+    )
     runner: Runner | None = None
-    gang: bool = False
-    gang_timeout: int = DEFAULT_GANG_TIMEOUT
-    mpi: Mpi | None = None
-    files: Mapping[str, str] = field(default_factory=dict, repr=False)
-    warm: int = 0
+    gang: bool = argument(
+        False,
+        FLAG,
+        "Start all machines together, and all again if one is lost.",
+        "Whether all machines start together, and all again if one is lost. `mpi` implies it.",
+        of=(TASK,),
+    )
+    gang_timeout: int = argument(
+        DEFAULT_GANG_TIMEOUT,
+        DURATION,
+        "Fail unless all machines of a gang are there in time (default: 30m).",
+        "With `gang`, seconds until the task fails unless all machines are there.",
+        of=(TASK, MPI),
+    )
+    mpi: Mpi | None = argument(
+        None,
+        FLAG,
+        "Run the script once, with an mpirun that starts processes on all machines.",
+        "Runs the script once, with an `mpirun` that starts processes on all machines: `slots`, "
+        "processes per machine (default: `1`), and `implementation`, `openmpi`, `intel` or "
+        f"`mpich` (default: `{IMPLEMENTATIONS[0]}`).",
+        of=(TASK,),
+    )
+    files: Mapping[str, str] = argument(
+        {},
+        PAIRS,
+        "Put a small file at this path of the machine or workdir; PATH=TEXT gives its text; "
+        "repeatable.",
+        "Small files, by absolute paths or paths in the workdir: up to 1 MiB together.",
+        option="--file",
+        metavar="PATH=@FILE",
+        of=(TASK, MPI),
+        shown=False,
+    )
+    warm: int = argument(
+        0,
+        DURATION,
+        "Keep machines for this long after the end, for another run under the same name.",
+        of=(TASK, MPI),
+    )
 
     def __post_init__(self) -> None:
         if isinstance(self.arguments, list):
@@ -124,27 +317,25 @@ class Task:
                 object.__setattr__(self, "mpi", Mpi(**self.mpi))
         if self.mpi is not None and self.gang is False:
             object.__setattr__(self, "gang", True)
-        for name in ("timeout", "idle_timeout", "gang_timeout", "warm"):
-            _in_seconds(self, name)
-        for name in ("environment", "tags", "mounts", "options", "files"):
-            _copy(self, name)
-        _refuse(self._problems())
+        for name, each in arguments_of(Task).items():
+            if each.kind is DURATION:
+                in_seconds(self, name)
+            elif each.kind is PAIRS:
+                copied(self, name)
+        refuse(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
-        yield from _texts(
-            self, "", "script", "cloud", "region", "machine", "image", "permission_set", "name"
-        )
         if isinstance(self.script, str):
-            yield from _script_problems(self.script)
-        yield from _number(
+            yield from script_problems(self.script)
+        yield from number_problems(
             self,
             "disk_size",
             "-1 (automatic) or at least 1 (GB)",
             low=1,
-            high=_LARGEST,
+            high=LARGEST,
             also=-1,
         )
-        yield from _number(
+        yield from number_problems(
             self,
             "spot",
             "-1 (on demand), 0 (automatic price) or a maximum price in USD per hour",
@@ -152,14 +343,14 @@ class Task:
             also=-1,
             kinds=(int, float),
         )
-        yield from _number(
+        yield from number_problems(
             self,
             "parallelism",
             f"a whole number from 1 to {MACHINES_AT_MOST}",
             low=1,
             high=MACHINES_AT_MOST,
         )
-        yield from _argument_problems(self.arguments)
+        yield from word_problems(self.arguments)
         yield from self._time_problems()
         if not isinstance(self.storage, Storage):
             yield Problem("storage", "must be a Storage")
@@ -167,29 +358,19 @@ class Task:
             yield from environment_problems(self.environment)
         else:
             yield Problem("environment", "must be a map of names to values")
-        for name in ("tags", "mounts", "options"):
-            yield from _mapping(getattr(self, name), name)
+        yield from kind_problems(self, "", *_LIMITED, "environment", "files", "mpi")
         yield from Runner.problems(self.runner)
         yield from self._gang_problems()
 
     def _gang_problems(self) -> Iterator[Problem]:
-        if type(self.gang) is not bool:
-            yield Problem("gang", f"must be a boolean, got {self.gang!r}")
-        elif self.gang and self.stay is True:
+        if self.gang is True and self.stay is True:
             yield Problem("stay", "cannot be combined with gang")
-        yield from _number(
+        yield from number_problems(
             self,
             "gang_timeout",
             "a number of seconds (at least 1) or a duration such as '30m'",
             low=1,
-            high=_LARGEST,
-        )
-        yield from _number(
-            self,
-            "warm",
-            "a number of seconds or a duration such as '30m'",
-            low=0,
-            high=_LARGEST,
+            high=LARGEST,
         )
         if self.warm and not self.name:
             yield Problem("warm", "requires name: it is how another run finds the machines")
@@ -200,17 +381,15 @@ class Task:
         endless = self.stay is True or self.runner is not None
         least = "at least 1, or 0 for no limit" if endless else "at least 1"
         right = f"a number of seconds ({least}) or a duration such as '1h30m'"
-        yield from _number(
-            self, "timeout", right, low=1, high=_LARGEST, also=0 if endless else None
+        yield from number_problems(
+            self, "timeout", right, low=1, high=LARGEST, also=0 if endless else None
         )
-        if type(self.stay) is not bool:
-            yield Problem("stay", f"must be a boolean, got {self.stay!r}")
-        yield from _number(
+        yield from number_problems(
             self,
             "idle_timeout",
             "a number of seconds or a duration such as '1h30m'; 0: no limit",
             low=0,
-            high=_LARGEST,
+            high=LARGEST,
         )
         if self.idle_timeout and not self.stay:
             yield Problem("idle_timeout", "requires stay")
@@ -241,124 +420,3 @@ class Task:
             **{key: storage[key] for key in Storage.__dataclass_fields__ if key in storage}
         )
         return cls(**known)
-
-
-def _copy(holder: object, name: str) -> None:
-    """Take a mapping as it is now: what its giver does with it later must not reach us."""
-    value = getattr(holder, name)
-    if isinstance(value, Mapping):
-        object.__setattr__(holder, name, dict(value))
-
-
-def _in_seconds(holder: object, name: str) -> None:
-    """What is no duration is left as it is, to be refused."""
-    value = getattr(holder, name)
-    if isinstance(value, str):
-        with suppress(ValueError):
-            object.__setattr__(holder, name, parse_seconds(value))
-
-
-def _refuse(problems: Iterator[Problem]) -> None:
-    found = list(problems)
-    if found:
-        raise InvalidInput(found[0].path, found[0].message, *found[1:])
-
-
-def _texts(holder: object, prefix: str, *names: str) -> Iterator[Problem]:
-    for name in names:
-        value = getattr(holder, name)
-        if not isinstance(value, str):
-            yield Problem(prefix + name, f"must be a string, got {value!r}")
-        elif "\0" in value:
-            yield Problem(prefix + name, "must not contain a NUL character")
-
-
-def _mapping(value: object, path: str) -> Iterator[Problem]:
-    if not isinstance(value, Mapping) or not all(
-        isinstance(part, str) for pair in value.items() for part in pair
-    ):
-        yield Problem(path, "must be a map of strings to strings")
-
-
-def _number(
-    task: Task,
-    name: str,
-    right: str,
-    *,
-    low: float,
-    also: float | None = None,
-    high: float = float("inf"),
-    kinds: tuple[type, ...] = (int,),
-) -> Iterator[Problem]:
-    value: Any = getattr(task, name)
-    if type(value) not in kinds:
-        yield Problem(name, f"must be {right}, got {value!r}")
-    elif not (low <= value <= high or value == also) or value == float("inf"):
-        limit = f"at most {high}" if value > high else right
-        yield Problem(name, f"must be {limit}, got {value}")
-
-
-def _script_problems(script: str) -> Iterator[Problem]:
-    if not script.strip():
-        yield Problem("script", "must not be empty")
-    elif script.lstrip().startswith("#!") and not script.startswith("#!"):
-        yield Problem(
-            "script",
-            "must start with its shebang, without leading spaces or empty lines "
-            "(in HCL, use <<-END instead of <<END)",
-        )
-    elif not script.startswith("#!"):
-        yield Problem("script", "must start with a shebang such as #!/bin/bash")
-    elif _has_windows_line_endings(script):
-        yield Problem(
-            "script",
-            "has Windows line endings (CRLF), which its program reads as part of words; "
-            f"run `{UNIX_ENDINGS}`",
-        )
-
-
-def _has_windows_line_endings(script: str) -> bool:
-    """In the first line, or in all others: a here-document may need some."""
-    first, *others = [line for line in script.split("\n") if line]
-    return first.endswith("\r") or (bool(others) and all(each.endswith("\r") for each in others))
-
-
-def _argument_problems(arguments: object) -> Iterator[Problem]:
-    if not isinstance(arguments, tuple) or not all(isinstance(item, str) for item in arguments):
-        yield Problem("arguments", "must be a list of strings, such as ['--lr', '0.1']")
-        return
-    for number, argument in enumerate(arguments):
-        if "\0" in argument:
-            yield Problem(f"arguments[{number}]", "must not contain a NUL character")
-        elif len(argument.encode(errors="surrogateescape")) > LARGEST_VARIABLE:
-            yield Problem(
-                f"arguments[{number}]",
-                f"must be at most {LARGEST_VARIABLE:,} bytes; write it to a file in the workdir",
-            )
-
-
-def _excludable(output: object) -> str:
-    """The output as filters see it; nothing, if it is the whole workdir or wrong anyway."""
-    path = posixpath.normpath(output) if isinstance(output, str) else "."
-    return "" if path == "." else path
-
-
-def _exclude_problems(patterns: tuple[str, ...], output: str) -> Iterator[Problem]:
-    if output and Filters().covers(output):
-        yield Problem("storage.output", f"{output!r} is never transferred; choose another folder")
-        return
-    for pattern in patterns:
-        try:
-            excluded = Filters((pattern,)).covers(output)
-        except InvalidInput as error:
-            yield from error.problems
-            continue
-        if output and excluded:
-            yield Problem(
-                "storage.exclude",
-                f"{pattern!r} excludes storage.output ({output!r}): no results would be downloaded",
-            )
-
-
-def _inside(path: str) -> bool:
-    return not path.startswith("/") and ".." not in posixpath.normpath(path).split("/")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
-from sojourn.core.task import UNIX_ENDINGS, Task
+from sojourn.core.problems import UNIX_ENDINGS
+from sojourn.core.task import Task
 from sojourn.taskfiles.reading import NoTask, OtherResource, Source, decoded, read_text
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 import msgspec
 
+from sojourn.core.argument import DURATION, Kind, arguments_of
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
@@ -18,18 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["FIELDS", "KINDS", "decode_task"]
+__all__ = ["FIELDS", "INNER", "KINDS", "decode_task", "paths_of"]
 
 KINDS: dict[type, dict[str, Any]] = {
     Mpi: get_type_hints(Mpi),
     Storage: get_type_hints(Storage),
-    # A number or "1h30m": the task knows.
     Task: {
         **get_type_hints(Task),
-        "timeout": Any,
-        "idle_timeout": Any,
-        "gang_timeout": Any,
-        "warm": Any,
+        # A number or "1h30m": the task knows.
+        **{name: Any for name, each in arguments_of(Task).items() if each.kind is DURATION},
         "mpi": Mpi,
     },
 }
@@ -40,10 +38,23 @@ FIELDS = (
 )
 """All that can be written, by their whole names."""
 
-_INNER = ("storage", "mpi")
+INNER = {"storage": Storage, "mpi": Mpi}
+"""What is itself a map of fields."""
+
 _SOME_SCRIPT = "#!/bin/sh"  # in place of one that is missing, to look at all the others
 
 T = TypeVar("T")
+
+
+def paths_of(kind: Kind) -> tuple[str, ...]:
+    """The whole names of all arguments of a kind."""
+    inner = {f"{name}.": holder for name, holder in INNER.items()}
+    return tuple(
+        prefix + name
+        for prefix, holder in {"": Task, **inner}.items()
+        for name, each in arguments_of(holder).items()
+        if each.kind is kind
+    )
 
 
 def decode_task(
@@ -55,7 +66,7 @@ def decode_task(
     """
     found: list[Problem] = []
     storage = _inner(data.get("storage", {}), Storage, "storage", found)
-    values = _fields({k: v for k, v in data.items() if k not in _INNER}, Task, "", found)
+    values = _fields({k: v for k, v in data.items() if k not in INNER}, Task, "", found)
     if "mpi" in data:
         values["mpi"] = _inner(data["mpi"], Mpi, "mpi", found)
         if data.get("gang") is False:

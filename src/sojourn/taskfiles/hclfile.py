@@ -13,6 +13,7 @@ import hcl2
 from lark.exceptions import UnexpectedInput
 
 from sojourn import clouds
+from sojourn.core.argument import arguments_of
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
@@ -48,6 +49,10 @@ _ONLY_TERRAFORM = frozenset(
 )
 
 
+# The same file is for both: what `terraform validate` refuses is refused here.
+_NOT_IN_TERRAFORM = {
+    name for name, each in arguments_of(Task).items() if each.help and not each.description
+}
 _OF_TERRAFORM = (("block", "timeouts"), ("attribute", "wait"), ("attribute", "log_file"))
 """What only says how long Terraform waits, and where it writes what it waited for."""
 
@@ -190,6 +195,8 @@ class _Reader:
                 self._refuse(
                     path, "only supported by Terraform; remove it or use `terraform apply`"
                 )
+            elif kind is Task and name in _NOT_IN_TERRAFORM:
+                self._refuse(path, f"not an argument of {_KIND}; use --{name} or YAML")
             elif name not in KINDS[kind]:
                 if (item.data, path) not in _OF_TERRAFORM:
                     self.problems.append(unknown(path, FIELDS))

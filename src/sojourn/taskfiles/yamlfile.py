@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from sojourn.core.argument import PAIRS
 from sojourn.core.errors import InvalidInput, Problem
-from sojourn.taskfiles.decode import decode_task
+from sojourn.taskfiles.decode import INNER, decode_task, paths_of
 from sojourn.taskfiles.reading import Source, read_text, refusal
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["read_yaml"]
 
 _TAG = "tag:yaml.org,2002:"
-_TEXT_MAPS = ("environment", "tags", "mounts", "options", "files", "storage.container_opts")
-_MAPS = (*_TEXT_MAPS, "storage", "mpi")
+_TEXT_MAPS = paths_of(PAIRS)
+_MAPS = (*_TEXT_MAPS, *INNER)
 
 
 def read_yaml(path: Path) -> Task:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sojourn import clouds
+from sojourn.core.argument import (
+    COUNT,
+    DURATION,
+    FLAG,
+    PAIRS,
+    PRICE,
+    TEXTS,
+    Argument,
+    arguments_of,
+)
 from sojourn.core.errors import InvalidInput, Problem
-from sojourn.core.filters import DEFAULT_IGNORED
-from sojourn.core.gang import DEFAULT_GANG_TIMEOUT, IMPLEMENTATIONS, Mpi
-from sojourn.core.task import DEFAULT_TIMEOUT, Storage, Task
+from sojourn.core.gang import Mpi
+from sojourn.core.task import Storage, Task
 from sojourn.terraform.plugin.schema import (
     BOOL,
     NUMBER,
@@ -68,159 +77,62 @@ def _same_mpi(one: Any, other: Any) -> bool:
     return Mpi(**_mpi(one)) == Mpi(**_mpi(other))
 
 
-def _any_of(words: tuple[str, ...]) -> str:
-    *first, last = (f"`{word}`" for word in words)
-    return f"{', '.join(first)} or {last}"
+_TYPES = {
+    COUNT: NUMBER,
+    DURATION: NUMBER,
+    FLAG: BOOL,
+    PAIRS: _TEXT_MAP,
+    PRICE: NUMBER,
+    TEXTS: _TEXTS,
+}
+# As they stand on the page; one that is not named here comes last.
+_ORDER = (
+    *("cloud", "script", "arguments", "region", "machine", "disk_size", "spot", "image"),
+    *("permission_set", "parallelism", "gang", "gang_timeout", "mpi", "files", "environment"),
+    *("timeout", "stay", "idle_timeout", "tags", "mounts", "options", "name"),
+    *("workdir", "output", "exclude", "default_ignore", "container", "container_opts"),
+)
+# What Terraform needs to know beside the declaration of an argument.
+_MORE: dict[str, dict[str, Any]] = {
+    "cloud": {"required": True, "default": None},  # a configuration says where it runs
+    "script": {"required": True},
+    "gang": {"default_in": _gang_by_mpi},
+    "mpi": {"type": _TEXT_MAP, "same": _same_mpi},
+    "name": {"default": None},
+    "workdir": {"same": _same_folder},
+    "output": {"default": ""},
+    "default_ignore": {"default": None, "same": _same_unless_false},
+}
 
 
-def _argument(name: str, type: Type, description: str, **more: Any) -> Attribute:
-    """An argument of which another value means another task."""
+def _attributes(holder: type) -> tuple[Attribute, ...]:
+    """The arguments of a dataclass that Terraform has as well."""
+    declared = {name: each for name, each in arguments_of(holder).items() if each.description}
+    defaults = {each.name: each.default for each in fields(holder)}
+    return tuple(
+        _attribute(name, declared[name], defaults[name])
+        for name in dict.fromkeys((*_ORDER, *declared))
+        if name in declared
+    )
+
+
+def _attribute(name: str, declared: Argument, default: Any) -> Attribute:
+    """One of them; another value means another task, unless it can change in place."""
+    more: dict[str, Any] = {"type": _TYPES.get(declared.kind, STRING)}
+    if declared.kind not in (TEXTS, PAIRS) and default is not MISSING:
+        more["default"] = default
+    if declared.secret:
+        more |= {"sensitive": True, "readable": False}
+    if not declared.in_place:
+        more |= {"replace": True, "same": _same}
+    more |= _MORE.get(name, {})
     more.setdefault("optional", not more.get("required"))
-    more.setdefault("same", _same)
-    return Attribute(name, type, description, replace=True, **more)
+    description = declared.description.replace("{clouds}", clouds.any_of("`"))
+    return Attribute(name, description=description, **more)
 
 
-_ARGUMENTS = (
-    _argument("cloud", STRING, f"Cloud to run on: {clouds.any_of('`')}.", required=True),
-    _argument(
-        "script",
-        STRING,
-        "Script to run; must start with a shebang.",
-        required=True,
-    ),
-    _argument("arguments", _TEXTS, "Arguments for the script: `$1`, `$2` and so on."),
-    _argument("region", STRING, "Cloud region or zone.", default="us-west"),
-    _argument("machine", STRING, "Machine type.", default="m"),
-    _argument("disk_size", NUMBER, "Disk size in GB; `-1`: automatic.", default=-1),
-    _argument(
-        "spot",
-        NUMBER,
-        "`-1`: on demand; `0`: any spot price; above: maximum spot price in USD per hour.",
-        default=-1,
-    ),
-    _argument(
-        "image", STRING, "Machine image, or container image `docker://NAME`.", default="ubuntu"
-    ),
-    _argument(
-        "permission_set",
-        STRING,
-        "Cloud permissions of the machine; the format depends on the cloud.",
-        default="",
-    ),
-    _argument("parallelism", NUMBER, "Number of machines.", default=1),
-    _argument(
-        "gang",
-        BOOL,
-        "Whether all machines start together, and all again if one is lost. `mpi` implies it.",
-        default=False,
-        default_in=_gang_by_mpi,
-    ),
-    _argument(
-        "gang_timeout",
-        NUMBER,
-        "With `gang`, seconds until the task fails unless all machines are there.",
-        default=DEFAULT_GANG_TIMEOUT,
-    ),
-    _argument(
-        "mpi",
-        _TEXT_MAP,
-        "Runs the script once, with an `mpirun` that starts processes on all machines: `slots`, "
-        f"processes per machine (default: `1`), and `implementation`, {_any_of(IMPLEMENTATIONS)} "
-        f"(default: `{IMPLEMENTATIONS[0]}`).",
-        same=_same_mpi,
-    ),
-    _argument(
-        "files",
-        _TEXT_MAP,
-        "Small files, by absolute paths or paths in the workdir: up to 1 MiB together.",
-    ),
-    _argument(
-        "environment",
-        _TEXT_MAP,
-        "Environment variables of the script. An empty value copies the local variable; a glob "
-        "with an empty value copies all that match.",
-        sensitive=True,
-        readable=False,
-    ),
-    _argument(
-        "timeout",
-        NUMBER,
-        "Maximum run time per machine, in seconds.",
-        default=DEFAULT_TIMEOUT,
-    ),
-    _argument(
-        "stay",
-        BOOL,
-        "Whether machines stay after the script, until the task is destroyed, idle or timed out.",
-        default=False,
-    ),
-    _argument(
-        "idle_timeout",
-        NUMBER,
-        "With `stay`, seconds after which an idle machine ends; `0`: no limit.",
-        default=0,
-    ),
-    _argument("tags", _TEXT_MAP, "Tags of all cloud resources."),
-    _argument(
-        "mounts",
-        _TEXT_MAP,
-        "Existing data to mount, by the path where the script finds it; the format depends on the "
-        "cloud.",
-    ),
-    _argument("options", _TEXT_MAP, "Cloud-specific options, by name."),
-    _argument(
-        "name",
-        STRING,
-        "Name that determines the `id`. Not recommended; rename the resource instead.",
-    ),
-)
-
-_STORAGE = Block(
-    (
-        _argument(
-            "workdir",
-            STRING,
-            "Folder to upload and run in; empty: none.",
-            default="",
-            same=_same_folder,
-        ),
-        Attribute(
-            "output",
-            STRING,
-            "Folder to download, relative to `workdir`; empty: none.",
-            optional=True,
-            default="",
-        ),
-        Attribute(
-            "exclude",
-            _TEXTS,
-            "Patterns of files not to upload or download. A leading `/` anchors a pattern at "
-            "`workdir`, otherwise it matches at any depth; `**` matches any folders.",
-            optional=True,
-        ),
-        _argument(
-            "default_ignore",
-            BOOL,
-            f"Whether {', '.join(f'`{name}`' for name in DEFAULT_IGNORED)} are left out of the "
-            "upload (default: `true`).",
-            same=_same_unless_false,
-        ),
-        _argument(
-            "container",
-            STRING,
-            "Existing bucket or `bucket/path` to use instead of a new bucket.",
-            default="",
-        ),
-        _argument(
-            "container_opts",
-            _TEXT_MAP,
-            "Cloud-specific options of `container`.",
-            sensitive=True,
-            readable=False,
-        ),
-    ),
-    description="What to upload and download.",
-)
+_ARGUMENTS = _attributes(Task)
+_STORAGE = Block(_attributes(Storage), description="What to upload and download.")
 
 OBSERVED = (
     Attribute(
@@ -348,4 +260,5 @@ def _value(name: str, value: Any, absent: Task | Storage, later: Task | Storage)
         if name == "mpi":  # its defaults are as valid as what is not known yet
             return {key: item for key, item in known.items() if not isinstance(item, Unknown)}
         return {key: "" if isinstance(item, Unknown) else item for key, item in known.items()}
-    return float(value) if name == "spot" or isinstance(value, Decimal) else value
+    price = isinstance(absent, Task) and arguments_of(Task)[name].kind is PRICE
+    return float(value) if price or isinstance(value, Decimal) else value

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from sojourn.core.argument import PAIRS, TEXTS, arguments_of
 from sojourn.core.escape import escaped, escaped_lines
 from sojourn.terraform.taskschema import OBSERVED, TASK
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sojourn.api import Handle
     from sojourn.core.events import CloudEvent
-    from sojourn.core.task import Task
+    from sojourn.core.task import Storage, Task
     from sojourn.terraform.plugin.schema import Block
     from sojourn.terraform.plugin.values import Object
 
@@ -49,45 +52,34 @@ def nothing_observed() -> Object:
 
 def described(task: Task) -> Object:
     """The arguments that would give this task, without those that cannot be read back."""
-    storage = task.storage
-    values: Object = {
-        name: getattr(task, name)
-        for name in (
-            "cloud",
-            "script",
-            "region",
-            "machine",
-            "disk_size",
-            "spot",
-            "image",
-            "permission_set",
-            "parallelism",
-            "gang",
-            "gang_timeout",
-            "timeout",
-            "stay",
-            "idle_timeout",
-        )
-    }
-    if not task.environment:  # else its values are known to the machines alone
-        values["environment"] = None
-    values["arguments"] = list(task.arguments) or None
-    for name in ("tags", "mounts", "options", "files"):
-        values[name] = dict(getattr(task, name)) or None
-    mpi = task.mpi
-    values["mpi"] = mpi and {"slots": str(mpi.slots), "implementation": mpi.implementation}
-    values["name"] = task.name or None
-    block: Object = {
-        "workdir": storage.workdir,
-        "output": storage.output or "",
-        "exclude": list(storage.exclude) or None,
-        "default_ignore": None if storage.default_ignore else False,
-        "container": storage.container,
-    }
-    if not storage.container_opts:
-        block["container_opts"] = None
+    values = _arguments(task)
+    block = _arguments(task.storage)
     values["storage"] = [block] if any(block.values()) else []
     return values
+
+
+def _arguments(holder: Task | Storage) -> Object:
+    """As a configuration has them: without what is not shown, and what says nothing.
+
+    Of a secret it is known only that there is none.
+    """
+    values: Object = {}
+    for name, each in arguments_of(type(holder)).items():
+        value = getattr(holder, name)
+        if not each.description or (each.secret and value):
+            continue
+        if each.kind in (TEXTS, PAIRS):
+            value = {TEXTS: list, PAIRS: dict}[each.kind](value) or None
+        values[name] = _AS_WRITTEN[name](value) if name in _AS_WRITTEN else value
+    return values
+
+
+_AS_WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "default_ignore": lambda on: None if on else False,
+    "mpi": lambda mpi: mpi and {"slots": str(mpi.slots), "implementation": mpi.implementation},
+    "name": lambda name: name or None,
+    "output": lambda output: output or "",
+}
 
 
 def completed(state: Object) -> Object:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.local import folders
 from sojourn.clouds.local.folders import TaskFolders
+from sojourn.core.argument import arguments_of
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.images import container_image, made_image
@@ -26,16 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalCloud"]
 
-_WITHOUT_EFFECT = (
-    "machine",
-    "image",
-    "region",
-    "disk_size",
-    "spot",
-    "permission_set",
-    "mounts",
-    "options",
-)
 _LAUNCHED = re.compile(r"^exec (mpirun|mpiexec)\b", re.MULTILINE)
 _SIZES = ("s", "m", "l", "xl")  # what may be typed for any cloud; others have their own types
 
@@ -93,7 +84,8 @@ class LocalCloud:
                 )
         _check_mpi(task)
         plain = type(task)(script=task.script)
-        ignored = [name for name in _WITHOUT_EFFECT if getattr(task, name) != getattr(plain, name)]
+        rented = [name for name, each in arguments_of(type(task)).items() if each.of_machine]
+        ignored = [name for name in rented if getattr(task, name) != getattr(plain, name)]
         if ignored:
             yield f"Ignoring {', '.join(ignored)}: the local cloud runs on this computer"
 
