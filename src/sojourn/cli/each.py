@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from sojourn.cli.chosen import chosen
 from sojourn.cli.render import error_code, error_row, show_error
-from sojourn.cli.screen import Unwritable
+from sojourn.cli.screen import Unwritable, share_a_screen
 from sojourn.cli.session import opened, told
 from sojourn.core.errors import Cancelled, IntegrityError, SojournError
 from sojourn.core.events import StatusChanged
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from sojourn.api import Handle
     from sojourn.cli.session import Session
 
-__all__ = ["to_each", "with_state"]
+__all__ = ["tell_deleted", "to_each", "with_state"]
 
 
 def to_each(
@@ -40,6 +41,14 @@ def to_each(
             return 0
         codes = [_attempted(session, handle, as_json, verb) for handle in handles]
         return next((code for code in codes if code), 0)
+
+
+def tell_deleted(session: Session, handle: Handle) -> None:
+    """Say it on standard output, unless its reader has just seen the step that says so."""
+    seen = sys.stderr.isatty() and share_a_screen()
+    session.renderer.result(
+        {"type": "deleted", "id": handle.id}, "" if seen else f"Deleted {handle.id}"
+    )
 
 
 def with_state(verb: Callable[[Handle], None]) -> Callable[[Session, Handle], None]:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sojourn.cli.render import state_text
+from sojourn.cli.session import is_verbose
+from sojourn.cli.steps import name
 from sojourn.cli.times import age
 from sojourn.core.errors import NotFound
 
@@ -21,6 +23,7 @@ def gone_error(id: str | None) -> NotFound | None:
     if known is None:
         return None
     found, ending = known
+    found = found if is_verbose() else name(found)
     where = f" Its results are in {at_home(ending.results)}." if ending.results else ""
     return NotFound(
         f"Task {found} was deleted {_when(ending)}: {_how(ending)}.{where}",

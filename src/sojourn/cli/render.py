@@ -146,17 +146,21 @@ class PlainRenderer:
         if isinstance(event, LogLine):
             self.log(event)
         elif isinstance(event, Warned):
-            self.tell(Coloured("Warning:", screen.YELLOW), f" {event.message}")
+            self.tell(Coloured("Warning:", screen.YELLOW), f" {self.brief(event.message)}")
         elif not self._quiet and (self._verbose or not _is_detail(event)):
             self.event(event)
 
     def event(self, event: Event) -> None:
         if isinstance(event, Note):
-            self.tell(event.message)
+            self.tell(self.brief(event.message))
         elif isinstance(event, StepStarted):
             self.tell(steps.short(event.step))
         elif isinstance(event, StatusChanged):
             self.tell(state_line(event))
+
+    def brief(self, message: str) -> str:
+        """What is said of tasks and folders; --verbose has whole ids and paths."""
+        return message if self._verbose else steps.brief(message)
 
     def log(self, line: LogLine) -> None:
         """A line of the script; the pieces of one are joined while no other comes between."""
@@ -231,7 +235,7 @@ class TerminalRenderer(PlainRenderer):
         elif isinstance(event, StatusChanged):
             self.tell(Coloured(state_line(event), state_colour(event.state)))
         elif isinstance(event, Note):
-            self.tell(event.message)
+            self.tell(self.brief(event.message))
 
     def result(self, row: Mapping[str, Any], text: str | Sequence[Line]) -> None:
         self._erase()

@@ -1,10 +1,18 @@
-"""How steps are shown: with `~` for the home, and in the past tense once they are over."""
+"""How words are shown: `~` for the home, names for ids, the past tense for steps that are over."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-__all__ = ["done", "short"]
+from sojourn.core.errors import InvalidInput
+from sojourn.core.ids import TaskId
+
+__all__ = ["brief", "done", "name", "short"]
+
+# An id where a message tells of a task: at its beginning, after these words, or in a command. What
+# belongs to a task in a cloud has the same name, and keeps it.
+_TOLD = re.compile(r"(^|[Tt]ask |Keeping |`sojourn [^`]*?)\b(tpi-[a-z0-9-]+)", re.MULTILINE)
 
 _PAST = {
     "Asking": "Asked",
@@ -35,3 +43,18 @@ def done(step: str) -> str:
 def short(step: str) -> str:
     """The step with `~` for the user's home."""
     return step.replace(f" {Path.home()}/", " ~/")
+
+
+def brief(text: str) -> str:
+    """A message with `~` for the user's home, and with names of tasks, which commands take."""
+    return _TOLD.sub(lambda found: found[1] + name(found[2]), short(text))
+
+
+def name(id: str) -> str:
+    """The name of a task; its id if this computer knows two of that name."""
+    from sojourn.engine import ledger  # few messages tell of a task
+
+    try:
+        return ledger.short(TaskId.parse(id))
+    except InvalidInput:
+        return id  # it only looks like one

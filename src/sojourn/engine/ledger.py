@@ -120,10 +120,14 @@ def find(id: TaskId | str) -> Origin | None:
 
 
 def short(id: TaskId) -> str:
-    """The name of a task, which commands take as well; its id if another task shares the name."""
+    """The name of a task, which commands take as well.
+
+    Its id if another task shares the name, also one that was deleted and whose log was saved.
+    """
     with suppress(OSError):
-        for other in _tasks().glob(f"tpi-{id.name}-*"):
-            if other.name != str(id) and _has_name(other.name, id.name):
+        logs = [path.stem for path in log_path("").parent.glob(f"tpi-{id.name}-*.log")]
+        for other in (*logs, *(path.name for path in _tasks().glob(f"tpi-{id.name}-*"))):
+            if other != str(id) and _has_name(other, id.name):
                 return str(id)
     return id.name or str(id)
 

@@ -180,13 +180,13 @@ def test_output_that_could_not_be_stored(
     assert result.returncode == code, result.stderr
     assert "could not store results/model: could not read it" in result.stderr
     (task,) = shell.tasks()
-    assert f"Keeping {task}: some of its results could not be stored" in result.stderr
-    assert f"`sojourn status {task}`" in result.stderr
-    assert f"`sojourn delete --force {task}`" in result.stderr
+    assert f"Keeping {shell.name(task)}: some of its results could not be stored" in result.stderr
+    assert f"`sojourn status {shell.name(task)}`" in result.stderr
+    assert f"`sojourn delete --force {shell.name(task)}`" in result.stderr
     assert (shell.cwd / "results/ok").exists()
     (kept,) = re.findall(r"are kept in (/.*) until the task is deleted", shell.ok("status", task))
     assert Path(kept, "results/model").exists()
-    assert task not in shell.ok("gc")
+    assert shell.name(task) not in shell.ok("gc")
     refused = shell("delete", task)
     assert refused.returncode == 1
     assert f"Some results of {task} could not be stored" in refused.stderr
@@ -335,7 +335,10 @@ def test_keep(shell: Shell) -> None:
     )
     assert result.returncode == 0
     (task,) = shell.tasks()
-    assert f"Keeping {task}. Run `sojourn delete {task}` to remove it." in result.stderr
+    assert (
+        f"Keeping {shell.name(task)}. Run `sojourn delete {shell.name(task)}` to remove it."
+        in result.stderr
+    )
     assert (shell.cwd / "results" / "new").exists()
 
 
@@ -345,8 +348,11 @@ def test_a_task_that_has_ended_does_not_run_again(shell: Shell) -> None:
     again = shell(*args)
     assert (again.returncode, again.stdout) == (0, "once\n")
     (task,) = shell.tasks()
-    assert f"Warning: {task} has already ended and does not run again: its log" in again.stderr
-    assert f"run `sojourn delete {task}` first or choose another name" in again.stderr
+    assert (
+        f"Warning: {shell.name(task)} has already ended and does not run again: its log"
+        in again.stderr
+    )
+    assert f"run `sojourn delete {shell.name(task)}` first or choose another name" in again.stderr
     assert "goes on" not in again.stderr
 
 
@@ -359,7 +365,7 @@ def test_a_task_that_somebody_stopped_is_kept(shell: Shell) -> None:
     _, err = run.communicate(timeout=30)
     assert run.returncode == 130
     assert err.count("to resume it") == 1
-    assert f"Keeping {task}, which was stopped\n" in err
+    assert f"Keeping {shell.name(task)}, which was stopped\n" in err
     assert shell.state(task) == "stopped"
 
 
@@ -483,8 +489,8 @@ def test_files_without_an_output_are_kept_unless_they_are_not_wanted(shell: Shel
     assert result.returncode == 0
     (task,) = shell.tasks()
     (told,) = (line for line in result.stderr.splitlines() if "Keeping" in line)
-    assert f"{task}: it left model.pt (8 B) but has no output folder" in told
-    assert f"`sojourn pull {task} --output .`" in told
+    assert f"{shell.name(task)}: it left model.pt (8 B) but has no output folder" in told
+    assert f"`sojourn pull {shell.name(task)} --output .`" in told
     assert shell("delete", task).returncode == 1
     shell.ok("pull", task, "--output", ".")
     shell.ok("delete", "--no-pull", task)
@@ -503,8 +509,8 @@ def test_an_output_and_none_exclude_each_other(shell: Shell) -> None:
 def test_a_script_that_fails_leaves_its_log_at_home(shell: Shell) -> None:
     result = shell("run", "--", "sh", "-c", "echo why; exit 3")
     assert result.returncode == 3
-    (path,) = re.findall(r"Log saved to (/.*)", result.stderr)
-    assert Path(path).read_text() == "why\n"
+    (path,) = re.findall(r"Log saved to ~/(.*)", result.stderr)
+    assert (shell.home / path).read_text() == "why\n"
     assert shell.tasks() == []
     assert shell.ok("logs") == "why\n"  # the last task of this folder, though it is gone
     assert "Log saved" not in shell("run", "--", "true").stderr
@@ -516,5 +522,5 @@ def test_a_task_that_failed_is_kept_if_that_is_wanted(shell: Shell) -> None:
     result = shell("run", "--keep-failed", "--", "sh", "-c", "echo why; exit 3")
     assert result.returncode == 3
     (task,) = shell.tasks()
-    assert f"Keeping {task}." in result.stderr
+    assert f"Keeping {shell.name(task)}." in result.stderr
     assert shell.ok("logs", task) == "why\n"

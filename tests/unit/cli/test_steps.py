@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import sojourn
-from sojourn.cli.steps import done
+from sojourn.cli.steps import brief, done
+from sojourn.core.ids import TaskId
+from sojourn.engine import ledger
 
 
 def _first_words() -> Iterator[str]:
@@ -35,3 +37,31 @@ def test_every_step_has_a_past_tense() -> None:
 )
 def test_a_step_that_is_over(step: str, past: str) -> None:
     assert done(step) == past
+
+
+def test_a_message_has_names_for_tasks_and_a_tilde_for_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    task = str(TaskId.deterministic("cc"))
+    home = Path.home()
+    assert brief(
+        f"Keeping {task}. Run `sojourn delete --force {task}`, `sojourn gc --yes {task}`"
+    ) == ("Keeping cc. Run `sojourn delete --force cc`, `sojourn gc --yes cc`")
+    assert brief(f"{task} is stopped, its log in {home}/x") == "cc is stopped, its log in ~/x"
+    for same in (f"bucket {task}", f"Task {task[:-1]} not found", f"'{home}/a b'"):
+        assert brief(same) == same
+    other = TaskId.random("cc")
+    ledger.remember(ledger.Origin(str(other), "local", "/", "", None, (), ""))
+    assert brief(f"Task {task}") == f"Task {task}"
+
+
+def test_two_deleted_tasks_of_a_name_have_whole_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    tasks = [TaskId.random("cc") for _ in range(2)]
+    ledger.save_log(tasks[0], [], whose=False)
+    assert brief(f"Task {tasks[0]}") == "Task cc"
+    ledger.save_log(tasks[1], [], whose=False)
+    assert brief(f"Task {tasks[0]}") == f"Task {tasks[0]}"

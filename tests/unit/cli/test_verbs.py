@@ -174,6 +174,14 @@ def test_a_respawn_is_told(shell: Shell) -> None:
     assert "attempt 1" not in err
 
 
+def test_a_terminal_says_once_that_a_task_is_deleted(shell: Shell) -> None:
+    task = shell.detached("sleep 60")
+    terminal = shell.terminal("delete", "--no-pull", task)
+    assert terminal.wait() == 0
+    assert terminal.shown.count("Deleted") == 1
+    assert f"Deleted {task}" not in terminal.shown
+
+
 def test_delete_several_and_into(shell: Shell) -> None:
     tasks = [shell.detached(f"echo {n} > new", "--workdir", ".", "--output", ".") for n in (1, 2)]
     for task in tasks:
@@ -209,9 +217,10 @@ def test_gc(shell: Shell) -> None:
     ended = shell.detached("true", "--name", "ended")
     until(lambda: shell.state(ended) == "succeeded")
     result = shell("gc")
-    assert result.stdout == f"{ended}  ended: succeeded\n"
+    assert result.stdout == "ended  ended: succeeded\n"
+    assert shell("gc", "--verbose").stdout == f"{ended}  ended: succeeded\n"
     assert result.stderr == "Run `sojourn gc --yes` to delete them.\n"
-    assert shell.ok("gc", "--yes") == f"Deleted {ended}  ended: succeeded\n"
+    assert shell.ok("gc", "--yes") == "Deleted ended  ended: succeeded\n"
     assert shell.tasks() == [running]
     assert "Nothing to delete." in shell("gc").stderr
 
@@ -245,8 +254,8 @@ def test_gc_and_delete_all_leave_results_of_other_computers_alone(shell: Shell) 
     _become_another_computer(shell)
     left = shell("gc", "--yes")
     assert left.returncode == 0
-    assert left.stdout.startswith(f"Left {task}  ended: succeeded  (created by ")
-    assert f"Run `sojourn gc --yes {task}` to delete one." in left.stderr
+    assert left.stdout.startswith(f"Left {shell.name(task)}  ended: succeeded  (created by ")
+    assert f"Run `sojourn gc --yes {shell.name(task)}` to delete one." in left.stderr
     for refused in (shell("gc", "--yes", task), shell("delete", "--all", "--yes")):
         assert refused.returncode != 0
         said = refused.stdout + refused.stderr
@@ -264,7 +273,7 @@ def test_gc_takes_named_tasks_only_if_they_have_ended(shell: Shell) -> None:
     ended = shell.detached("true", "--name", "ended")
     until(lambda: shell.state(ended) == "succeeded")
     _become_another_computer(shell)
-    assert shell.ok("gc", "--yes", "ended") == f"Deleted {ended}  ended: succeeded\n"
+    assert shell.ok("gc", "--yes", "ended") == "Deleted ended  ended: succeeded\n"
 
 
 def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> None:
@@ -274,12 +283,12 @@ def test_gc_brings_no_results_into_a_folder_that_nobody_named(shell: Shell) -> N
     until(lambda: shell.state(nothing) == "failed")
     shell.file("notes", "of the user\n")
     os.utime(shell.cwd / "notes", (1, 1))
-    assert f"{task}  ended: succeeded\n" in shell.ok("gc")
+    assert f"{shell.name(task)}  ended: succeeded\n" in shell.ok("gc")
     for _ in range(2):
         kept = shell("gc", "--yes")
         assert kept.returncode == 1
-        assert f"Kept {task}  ended: succeeded: workdir: not set" in kept.stdout
-        assert f"sojourn delete {task} --into FOLDER` to choose one\n" in kept.stdout
+        assert f"Kept {shell.name(task)}  ended: succeeded: workdir: not set" in kept.stdout
+        assert f"sojourn delete {shell.name(task)} --into FOLDER` to choose one\n" in kept.stdout
     assert shell.tasks() == [task]
     assert (shell.cwd / "notes").read_text() == "of the user\n"
     shell.ok("delete", task, "--into", "folder")

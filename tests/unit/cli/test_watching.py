@@ -144,7 +144,7 @@ def test_the_log_of_a_task_that_was_deleted(shell: Shell) -> None:
     for id in (task, "cc"):  # noqa: A001
         result = shell("logs", id)
         assert (result.returncode, result.stdout) == (0, path.read_text())
-        note = f"Task {task} was deleted; this is its log, saved in {path}\n"
+        note = f"Task cc was deleted; this is its log, saved in ~/{path.relative_to(shell.home)}\n"
         assert result.stderr == note
     assert shell.ok("logs", "cc", "--tail", "1") == "[0] three\n"
     with path.open("a") as log:
@@ -156,7 +156,9 @@ def test_the_log_of_a_task_that_was_deleted(shell: Shell) -> None:
     follow = shell("logs", "cc", "--follow")
     assert (follow.returncode, follow.stdout) == (1, path.read_text())
     lines, told = shell.rows_and_notes("logs", "cc")
-    assert told == note
+    assert told == f"Task {task} was deleted; this is its log, saved in {path}\n"  # whole
+    whole = shell("logs", "cc", "--verbose").stderr
+    assert whole == told
     assert {row["type"] for row in lines} == {"log-line"}
     assert [row["text"] for row in lines] == path.read_text().splitlines()
     assert {(row["id"], row["attempt"], row["time"]) for row in lines} == {(task, 0, "")}
@@ -315,9 +317,10 @@ def test_a_task_that_was_deleted_is_still_known(shell: Shell) -> None:
         for verb in ("attach", "pull"):
             result = shell(verb, *id)
             assert (result.returncode, result.stdout) == (1, "")
-            assert f"Error: Task {task} was deleted" in result.stderr
+            assert "Error: Task gone was deleted" in result.stderr
             assert f"with exit code 3. Its results are in {shell.cwd}/out." in result.stderr
-            assert f"sojourn logs {task}" in result.stderr
+            assert "`sojourn logs gone`" in result.stderr
+            assert task in shell(verb, "--verbose", *id).stderr
 
 
 def _check_deleted(row: dict[str, object], task: str, shell: Shell) -> None:

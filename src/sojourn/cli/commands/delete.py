@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.each import to_each
+from sojourn.cli.each import tell_deleted, to_each
 from sojourn.cli.everything import all_options, all_tasks
 from sojourn.cli.foreign import refuse_elsewhere
 from sojourn.cli.session import (
@@ -69,7 +69,7 @@ def delete(
         if everything and fetch and not into:
             fetch = _belong_here(session, handle, force)
         handle.delete(into=into, output=output, fetch=fetch, force=force)
-        session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+        tell_deleted(session, handle)
 
     complete = True
     if everything:

@@ -8,7 +8,8 @@ import click
 
 from sojourn.cli.chosen import chosen
 from sojourn.cli.foreign import refuse_homeless
-from sojourn.cli.session import display_options, ids_argument, opened
+from sojourn.cli.session import display_options, ids_argument, is_verbose, opened
+from sojourn.cli.steps import brief, name
 from sojourn.core.errors import InvalidInput, SojournError
 
 if TYPE_CHECKING:
@@ -141,11 +142,16 @@ def _told(session: Session, found: _Found, *, yes: bool) -> bool:
         "error": error,
         "creator": found.creator,
     }
-    text = f"{found.kind}{found.id}  {found.reason}"
+    shown = found.id if found.kind or is_verbose() else name(found.id)
+    text = f"{found.kind}{shown}  {found.reason}"
     if found.creator:
         text += f"  (created by {found.creator})"
     if remove:
-        text = f"Kept {text}: {error}" if error else f"Deleted {text}"
+        text = (
+            f"Kept {text}: {error if is_verbose() else brief(error)}"
+            if error
+            else f"Deleted {text}"
+        )
     elif yes:
         text = f"Left {text}"
     session.renderer.result(row, text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from sojourn.cli.each import to_each
+from sojourn.cli.each import tell_deleted, to_each
 from sojourn.cli.session import Session, display_options, is_verbose, opened
 from sojourn.cli.taskoptions import PATH, fields_from, machine_options
 from sojourn.forges import DRIVERS
@@ -181,6 +181,6 @@ def delete(
 
     def delete_one(session: Session, handle: Handle) -> None:
         runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "", repo=repo)
-        session.renderer.result({"type": "deleted", "id": handle.id}, f"Deleted {handle.id}")
+        tell_deleted(session, handle)
 
     ctx.exit(to_each(ids, as_json, delete_one, of_one_forge))
