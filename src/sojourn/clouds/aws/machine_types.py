@@ -31,12 +31,12 @@ _TYPES = {
     "m+h100": "p5.4xlarge",
     "xl+h100": "p5.48xlarge",
 }
-# For common names of machines that AWS withdraws: as many GPUs with as much memory, and no fewer
-# cores, the best first; not every region has all of them.
+# For common names of machines that AWS withdraws: at least as many GPUs with as much memory, and no
+# fewer cores, the best first; not every region has all of them.
 _STAND_INS = {
     "m+v100": ("g5.4xlarge", "g6.4xlarge", "g4dn.4xlarge"),
     "l+v100": ("g5.24xlarge", "g6.24xlarge", "g4dn.metal"),
-    "xl+v100": ("g5.48xlarge", "g6.48xlarge"),
+    "xl+v100": ("g5.48xlarge", "g6.48xlarge", "g4dn.metal"),
 }
 _SIZES = Sizes(
     "AWS",

@@ -20,6 +20,8 @@ from sojourn.core.images import MADE, made_image
 from sojourn.core.parallel import aside
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sojourn.clouds.aws.account import Account
     from sojourn.core.task import Task
 
@@ -66,6 +68,7 @@ _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?
 _STANDARD = "aws"  # the partition of most regions
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
 _WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
+_RICH_REGION = "us-east"  # which gets most types, and first
 _GONE = ("p2",)  # of which no region need be asked
 
 
@@ -183,15 +186,14 @@ class Offers:
     def _find(self, region: str, machine: str, image: str, network: Network, given: str) -> Offer:
         """The first type of those that will do."""
         self._check_region(region)
-        first: InvalidInput | None = None
-        for kind in _types(machine, image):
+        types = _types(machine, image)
+        for kind in types:
             try:
                 return self._find_type(region, kind, image, network, given)
             except InvalidInput as error:
                 if error.path != "machine":
                     raise
-                first = first or error
-        raise first or _no_such_type(instance_type(machine), region)
+        raise _none_of(types, machine, region)
 
     def _find_type(self, region: str, type: str, image: str, network: Network, given: str) -> Offer:
         wanted = parse_image(image)
@@ -343,6 +345,18 @@ def _gone(type: str) -> InvalidInput:
     return InvalidInput(
         "machine",
         f"{type} has {chip}, which AWS is retiring: use m+t4 or another type, such as g5.xlarge",
+    )
+
+
+def _none_of(types: Sequence[str], machine: str, region: str) -> InvalidInput:
+    """`types`: what a machine may be, none of which a region has."""
+    if not stand_ins(machine):
+        return _no_such_type(types[0], region)
+    chip = _WITHDRAWN[instance_type(machine).partition(".")[0]]
+    return InvalidInput(
+        "machine",
+        f"AWS is retiring the {chip} of {machine}, and {region} has none of {', '.join(types)}; "
+        f"use another region, such as {_RICH_REGION}, or another machine",
     )
 
 

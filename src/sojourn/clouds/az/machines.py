@@ -70,6 +70,7 @@ _FORM = re.compile(
     r"(:?#plan)?"
 )
 _USER = "ubuntu"
+_RICH_REGION = "us-east"  # which has most sizes
 SMALLEST_DISK = 30  # GB, which images for Linux have there; Azure does not tell of one by one
 _GENERATIONS = {"V1": "1", "V2": "2"}
 
@@ -221,13 +222,19 @@ class Offers:
 
     def _offered(self, region: str, machine: str) -> Size:
         """The size of a machine, or that which stands in for it."""
-        try:
-            return self._size(region, size(machine))
-        except InvalidInput:
-            other = stand_in(machine)
-            if not other:
-                raise
-            return self._size(region, other)
+        own, other = size(machine), stand_in(machine)
+        if not other:
+            return self._size(region, own)
+        for name in (own, other):
+            try:
+                return self._size(region, name)
+            except InvalidInput:
+                continue
+        raise InvalidInput(
+            "machine",
+            f"Azure has retired the V100s of {machine}, and {region} has neither {own} nor {other} "
+            f"in this subscription; use another region, such as {_RICH_REGION}, or another machine",
+        )
 
     def _size(self, region: str, name: str) -> Size:
         query = {"$filter": f"location eq '{region}'"}

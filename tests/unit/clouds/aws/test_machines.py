@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sojourn
-from sojourn.clouds.aws import scaler
+from sojourn.clouds.aws import machine_types, scaler
 from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.machine_types import has_gpus, instance_type
 from sojourn.clouds.aws.machines import Offer, Offers, parse_image
@@ -189,9 +189,34 @@ def test_another_machine_stands_in_for_one_with_v100s_and_the_user_is_warned(
     assert described["GpuInfo"]["Gpus"][0]["Count"] == count
 
 
-def test_the_next_best_stands_in_where_a_region_lacks_the_best(laptop: SimAWS) -> None:
-    offer = _found(machine="m+v100", image="nvidia", region="us-west-1")
-    assert offer.type == "g4dn.4xlarge"
+@pytest.mark.parametrize(("machine", "count"), [("m+v100", 1), ("l+v100", 4), ("xl+v100", 8)])
+@pytest.mark.parametrize("region", ["us-west", "us-east", "eu-north", "eu-west"])
+@pytest.mark.parametrize("image", ["nvidia", "ubuntu"])
+def test_each_region_with_a_common_name_has_what_stands_in(
+    laptop: SimAWS, region: str, machine: str, count: int, image: str
+) -> None:
+    found = _found(machine=machine, image=image, region=region)
+    [described] = Account().call(
+        "machine", "ec2", found.region, "describe_instance_types", InstanceTypes=[found.type]
+    )["InstanceTypes"]
+    [gpus] = described["GpuInfo"]["Gpus"]
+    assert gpus["Count"] >= count
+    assert gpus["MemoryInfo"]["SizeInMiB"] >= 16 << 10
+    assert found.type.startswith("g4dn." if region == "us-west" else "g5.")
+
+
+def test_a_region_without_any_stand_in_is_refused_with_all_that_was_tried(
+    laptop: SimAWS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {"xl+v100": ("g5.48xlarge", "g6.48xlarge")}
+    monkeypatch.setattr(machine_types, "_STAND_INS", few)
+    error = _refused(machine="xl+v100", image="nvidia")
+    assert error.message == (
+        "machine: AWS is retiring the V100s of xl+v100, and us-west-1 has none of g5.48xlarge, "
+        "g6.48xlarge; use another region, such as us-east, or another machine"
+    )
+    assert "none of p3.16xlarge, g5.48xlarge" in _refused(machine="xl+v100").message
+    assert _found(machine="xl+v100", image="nvidia", region="us-east").type == "g5.48xlarge"
 
 
 def _private_subnet(user: User) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sojourn.clouds.az import machine_types
 from sojourn.clouds.az.account import Account
 from sojourn.clouds.az.cloud import AzureCloud
 from sojourn.clouds.az.machine_types import has_gpus, size
@@ -127,6 +128,19 @@ def test_a_container_has_a_machine_image_below_it(
 def test_the_machine_image_below_a_container_is_named_if_it_is_wrong(laptop: SimAzure) -> None:
     with pytest.raises(InvalidInput, match=r"options\.vm_image: must be {user}@{publisher}"):
         _check(image="docker://python:3.12", options={"vm_image": "nothing"})
+
+
+def test_a_region_without_the_stand_in_is_refused_with_both_that_were_tried(
+    laptop: SimAzure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(machine_types._STAND_INS, "m+v100", "Standard_Absent")
+    with pytest.raises(InvalidInput) as caught:
+        _check(machine="m+v100")
+    assert caught.value.message == (
+        "machine: Azure has retired the V100s of m+v100, and westus2 has neither Standard_NC6s_v3 "
+        "nor Standard_Absent in this subscription; use another region, such as us-east, or another "
+        "machine"
+    )
 
 
 @pytest.mark.parametrize(
