@@ -57,6 +57,7 @@ _GENERIC = {
         ("312",),
     ),
 }
+# For V100s; that of K80s is older still, and in no image that is kept up.
 _OLDER_DRIVER = "ubuntu@amazon:x86_64:Deep Learning Base Proprietary Nvidia Driver GPU AMI *"
 # Whose images a plain name may mean: ours, and those of Canonical, Amazon and Debian. A name alone
 # says nothing of who made an image: others may give theirs the same.
@@ -69,6 +70,7 @@ _STANDARD = "aws"  # the partition of most regions
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
 _WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
 _RICH_REGION = "us-east"  # which gets most types, and first
+_INSTEAD_OF_K80S = "m+t4 (g4dn.xlarge), l+t4 (g4dn.12xlarge) or m+a10g (g5.2xlarge)"
 _GONE = ("p2",)  # of which no region need be asked
 
 
@@ -327,7 +329,7 @@ def _types(machine: str, image: str) -> tuple[str, ...]:
     kind, others = instance_type(machine), stand_ins(machine)
     family = kind.partition(".")[0]
     chip = _WITHDRAWN.get(family)
-    if family in _GONE and image != "nvidia":
+    if family in _GONE:
         raise _gone(kind)
     if not chip or image != "nvidia":
         return (kind, *others)
@@ -344,7 +346,7 @@ def _gone(type: str) -> InvalidInput:
     chip = _WITHDRAWN[type.partition(".")[0]]
     return InvalidInput(
         "machine",
-        f"{type} has {chip}, which AWS is retiring: use m+t4 or another type, such as g5.xlarge",
+        f"{type} has {chip}, which AWS is retiring: use {_INSTEAD_OF_K80S}",
     )
 
 
