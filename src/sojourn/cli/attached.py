@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import NotFound
+from sojourn.core.status import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from sojourn.api import Handle
     from sojourn.cli.session import Session
     from sojourn.core.status import Status
 
-__all__ = ["see_through"]
+__all__ = ["log_writer", "see_through"]
 
 
 def see_through(
@@ -48,3 +50,16 @@ def see_through(
         session.ctx.note(f"Log saved to {result.log}")
     summarise(session, handle.id, now, reports)
     return code or (1 if result.kept and handle.lost_some() else 0)
+
+
+def log_writer(session: Session, path: Path | None) -> Callable[[Handle, Status], None]:
+    """What writes the log of rank 0 to a file, if any, when a task has ended, however it did."""
+    from sojourn.api.resultfile import write_result
+
+    def write(handle: Handle, now: Status) -> None:
+        if path is None or now.state is State.STOPPED:
+            return  # one that was stopped is kept, and goes on
+        write_result(handle, path)
+        session.ctx.note(f"Wrote the log of rank 0 to {path}")
+
+    return write

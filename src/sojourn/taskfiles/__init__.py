@@ -33,10 +33,14 @@ _HCL = ".tf"
 
 @dataclass(frozen=True)
 class TaskFile:
-    """A task and what its file calls it: the label of its block, else the file's own name."""
+    """A task and what its file calls it: the label of its block, else the file's own name.
+
+    `log_file`: where to write what rank 0 prints, if the file says so.
+    """
 
     label: str
     task: Task
+    log_file: Path | None = None
 
 
 def is_task_file(path: Path) -> bool:
@@ -56,9 +60,9 @@ def read_tasks(path: Path) -> list[TaskFile]:
 
         return [TaskFile(path.stem, read_yaml(path))]
     if suffix == _HCL:
-        from sojourn.taskfiles.hclfile import read_hcl
+        from sojourn.taskfiles.hclfile import read_blocks
 
-        return [TaskFile(label, task) for label, task in read_hcl(path).items()]
+        return [TaskFile(each.label, each.task, each.log_file) for each in read_blocks(path)]
     return [TaskFile(path.stem, script_task(read_text(path), str(path), file=str(path)))]
 
 

@@ -6,6 +6,7 @@ Others of the provider's resources are found, but not read: they have verbs of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, get_origin
 
@@ -24,7 +25,7 @@ from sojourn.taskfiles.reading import NoTask, OtherResource, Source, read_text, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["other_resources", "read_hcl"]
+__all__ = ["TaskBlock", "other_resources", "read_blocks", "read_hcl"]
 
 _KIND = "iterative_task"
 _MACHINE, _RUNNER = "iterative_machine", "iterative_cml_runner"
@@ -53,13 +54,28 @@ _ONLY_TERRAFORM = frozenset(
 _NOT_IN_TERRAFORM = {
     name for name, each in arguments_of(Task).items() if each.help and not each.description
 }
-_OF_TERRAFORM = (("block", "timeouts"), ("attribute", "wait"), ("attribute", "log_file"))
-"""What only says how long Terraform waits, and where it writes what it waited for."""
+_OF_TERRAFORM = (("block", "timeouts"), ("attribute", "wait"))
+"""What only says how long Terraform waits."""
+_LOG_FILE = "log_file"
+
+
+@dataclass(frozen=True)
+class TaskBlock:
+    """A task, the label of its block, and where to write what rank 0 prints, if anywhere."""
+
+    label: str
+    task: Task
+    log_file: Path | None
 
 
 def read_hcl(path: Path) -> dict[str, Task]:
     """All tasks of a file, by the labels of their blocks."""
-    tasks: dict[str, Task] = {}
+    return {found.label: found.task for found in read_blocks(path)}
+
+
+def read_blocks(path: Path) -> list[TaskBlock]:
+    """The same, with what their blocks say beside the task."""
+    tasks: dict[str, TaskBlock] = {}
     problems: list[Problem] = []
     for block, label in _blocks(path):
         reader = _Reader(path.parent)
@@ -68,14 +84,15 @@ def read_hcl(path: Path) -> dict[str, Task]:
         try:
             if label in tasks:
                 raise source.refusal([Problem("", "duplicate block name")])
-            tasks[label] = decode_task(data, source, path.parent, reader.problems)
+            task = decode_task(data, source, path.parent, reader.problems)
+            tasks[label] = TaskBlock(label, task, reader.log_file)
         except InvalidInput as error:
             problems += error.problems
     if problems:
         raise refusal(problems)
     if not tasks:
         raise NoTask(str(path), f"no task found; {_instead(path)}")
-    return tasks
+    return list(tasks.values())
 
 
 def other_resources(path: Path) -> list[OtherResource]:
@@ -170,12 +187,15 @@ class _Reader:
     def __init__(self, folder: Path) -> None:
         self.lines: dict[str, int] = {}
         self.problems: list[Problem] = []
+        self.log_file: Path | None = None
         self._folder = folder
 
     def read(self, block: HCLTree) -> dict[str, Any]:
         """The fields of a task; attributes that are null count as not given."""
         self.lines[""] = block.meta.line
         data = self._fields(_body(block), Task, "")
+        if log_file := data.pop(_LOG_FILE, ""):
+            self.log_file = self._folder / log_file
         refused = {problem.path for problem in self.problems}
         for name in _REQUIRED:
             if name not in data and name not in refused:
@@ -197,6 +217,8 @@ class _Reader:
                 )
             elif kind is Task and name in _NOT_IN_TERRAFORM:
                 self._refuse(path, f"not an argument of {_KIND}; use --{name} or YAML")
+            elif path == _LOG_FILE and item.data == "attribute":
+                self._attribute(item, path, text, data)
             elif name not in KINDS[kind]:
                 if (item.data, path) not in _OF_TERRAFORM:
                     self.problems.append(unknown(path, FIELDS))

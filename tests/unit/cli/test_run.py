@@ -282,6 +282,49 @@ def test_main_tf(shell: Shell) -> None:
     assert shell.tasks() == []
 
 
+_LOGGED = """
+resource "iterative_task" "one" {
+  cloud    = "local"
+  script   = "#!/bin/sh\\necho first\\necho second >&2\\nSCRIPT"
+  log_file = "results/run.txt"
+  wait     = true
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "option", "code"),
+    [("exit 0", "--keep", 0), ("exit 3", "--keep-failed", 3), ("sleep 60", "--timeout=2", 124)],
+)
+def test_the_log_file_of_main_tf_is_written_however_a_run_ends(
+    shell: Shell, script: str, option: str, code: int
+) -> None:
+    shell.file("here/main.tf", _LOGGED.replace("SCRIPT", script))
+    ran = shell("run", option, "here/main.tf")
+    assert ran.returncode == code, ran.stderr
+    assert "Wrote the log of rank 0 to here/results/run.txt" in ran.stderr
+    log = shell.cwd / "here" / "results" / "run.txt"
+    assert sorted(log.read_text().splitlines()) == ["first", "second"]
+
+
+def test_each_task_of_a_file_has_its_own_log_file(shell: Shell) -> None:
+    second = _LOGGED.replace('"one"', '"two"').replace("run.txt", "two.txt")
+    plain = _LOGGED.replace('"one"', '"three"').replace("log_file", "# log_file")
+    shell.file("main.tf", "".join((_LOGGED, plain, second)).replace("SCRIPT", ""))
+    shell.ok("run", "main.tf")
+    assert sorted(path.name for path in (shell.cwd / "results").iterdir()) == ["run.txt", "two.txt"]
+
+
+@pytest.mark.parametrize("verb", [("run", "--detach"), ("create",)])
+def test_a_detached_run_says_that_it_writes_no_log_file(
+    shell: Shell, verb: tuple[str, ...]
+) -> None:
+    shell.file("main.tf", _LOGGED.replace("SCRIPT", ""))
+    ran = shell(*verb, "main.tf")
+    assert ran.returncode == 0
+    assert "Not writing log_file results/run.txt: that needs a run without --detach" in ran.stderr
+
+
 def test_all_tasks_of_a_file_are_checked_before_the_first_is_made(shell: Shell) -> None:
     shell.file("main.tf", _HCL.replace('\\nexit 4"', '"\n  storage { workdir = "nowhere" }'))
     result = shell("run", "main.tf")

@@ -112,7 +112,7 @@ resource "iterative_task" "first" {
   script = "#!/bin/one"
   timeouts { create = "20m" }
   wait = true
-  log_file = "results/${each.key}.txt"
+  log_file = "results/first.txt"
 }
 resource "aws_instance" "other" {
   ami = data.aws_ami.x.id
@@ -124,7 +124,9 @@ resource iterative_task second {
 }
 output "logs" { value = try(join("\\n", iterative_task.first.logs), "") }
 """
-    found = {file.label: file.task for file in read_tasks(write(tmp_path, text))}
+    files = read_tasks(write(tmp_path, text))
+    assert [file.log_file for file in files] == [tmp_path / "results" / "first.txt", None]
+    found = {file.label: file.task for file in files}
     assert found == {
         "first": Task("#!/bin/one", cloud="aws"),
         "second": Task("#!/bin/two", cloud="gcp"),
@@ -333,6 +335,7 @@ ONLY = "only Terraform can evaluate {}; use a literal value or `terraform apply`
             "storage.output: must be a path inside workdir, without `..`, got '/x'",
         ),
         ('script = "echo"', "script: must start with a shebang"),
+        ('log_file = "${each.key}.txt"', "log_file: "),
         ('name = "a\nb"', "name: a quoted string cannot span multiple lines"),
         (r'name = "\d"', r"name: invalid escape sequence \d; write a backslash as \\"),
         (r'name = "\U00110000"', r"name: invalid escape sequence \U00110000"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sojourn.cli.attached import see_through
+from sojourn.cli.attached import log_writer, see_through
 from sojourn.cli.commandline import WORDS, Typed, WithCommand
 from sojourn.cli.commands.run import show_plan
 from sojourn.cli.session import Session, display_options, opened
@@ -17,12 +17,9 @@ from sojourn.cli.target import is_command, read_target, stranded
 from sojourn.cli.taskoptions import PATH, fields_from, mpi_options
 from sojourn.core.errors import InvalidInput
 from sojourn.core.mpirun import HPL_INPUTS, check_grids, check_processes, with_launcher
-from sojourn.core.status import State
 from sojourn.taskfiles.changes import changed
 
 if TYPE_CHECKING:
-    from sojourn.api import Handle
-    from sojourn.core.status import Status
     from sojourn.core.task import Task
 
 _NAME = "sojourn.name"
@@ -136,16 +133,9 @@ def _inputs(task: Task) -> list[tuple[str, str]]:
 
 def _run(session: Session, task: Task, gitignore: bool, keep: bool, keep_failed: bool) -> int:
     from sojourn import api
-    from sojourn.api.resultfile import write_result
 
     handle = api.create(task, gitignore=gitignore, ctx=session.ctx)
     session.renderer.result({"type": "created", "id": handle.id}, "")
     path = Path(task.storage.workdir or ".") / "results" / f"{task.name}.txt"
-
-    def save(handle: Handle, now: Status) -> None:
-        if now.state is State.STOPPED:
-            return  # it is kept, and goes on
-        write_result(handle, path)
-        session.ctx.note(f"Wrote the log of rank 0 to {path}")
-
-    return see_through(session, handle, keep=keep, keep_failed=keep_failed, ended=save)
+    ended = log_writer(session, path)
+    return see_through(session, handle, keep=keep, keep_failed=keep_failed, ended=ended)

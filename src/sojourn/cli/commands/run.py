@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sojourn.cli.attached import see_through
+from sojourn.cli.attached import log_writer, see_through
 from sojourn.cli.commandline import WORDS, Typed, WithCommand
 from sojourn.cli.session import Session, display_options, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
 from sojourn.core.errors import SojournError
+from sojourn.taskfiles import is_task_file, read_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sojourn.api import Handle
     from sojourn.core.task import Task
 
@@ -75,8 +79,11 @@ def run(
             ctx.exit(show_plan(session, tasks, gitignore))
     ranks = any(task.parallelism > 1 for task in tasks)
     with opened(as_json=as_json, timestamps=timestamps, ranks=ranks) as session:
-        typed = Typed.of(ctx).command
-        ctx.exit(_run(session, tasks, typed, gitignore, detach, keep, keep_failed))
+        typed = Typed.of(ctx)
+        logs = _log_files(typed, len(tasks))
+        if detach:
+            _tell_of_no_logs(session, logs)
+        ctx.exit(_run(session, tasks, typed.command, gitignore, detach, keep, keep_failed, logs))
 
 
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
@@ -103,7 +110,9 @@ def create(
         tasks = tasks_from(ctx, options, session.ctx)
         if dry_run:
             ctx.exit(show_plan(session, tasks, gitignore))
-        ctx.exit(_run(session, tasks, Typed.of(ctx).command, gitignore, detach=True))
+        typed = Typed.of(ctx)
+        _tell_of_no_logs(session, _log_files(typed, len(tasks)))
+        ctx.exit(_run(session, tasks, typed.command, gitignore, detach=True))
 
 
 def show_plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
@@ -125,6 +134,7 @@ def _run(
     detach: bool,
     keep: bool = False,
     keep_failed: bool = False,
+    logs: Sequence[Path | None] = (),
 ) -> int:
     from sojourn import api
 
@@ -142,14 +152,31 @@ def _run(
     if detach:
         return 0
     codes = []
-    while handles:
+    for log in logs:
+        ended = log_writer(session, log)
         try:
-            codes.append(see_through(session, handles[0], keep=keep, keep_failed=keep_failed))
+            codes.append(
+                see_through(session, handles[0], keep=keep, keep_failed=keep_failed, ended=ended)
+            )
         except SojournError as error:
             error.hint = _with_started(error.hint, handles[1:])
             raise
         handles.pop(0)
     return next((code for code in codes if code), 0)
+
+
+def _log_files(typed: Typed, count: int) -> list[Path | None]:
+    """Where the log of each task goes when it has ended, if its file says so."""
+    file = Path(typed.words[0])
+    if typed.dashed or not is_task_file(file):
+        return [None] * count
+    return [found.log_file for found in read_tasks(file)]
+
+
+def _tell_of_no_logs(session: Session, logs: Sequence[Path | None]) -> None:
+    """Nobody is there at the end to write them."""
+    for log in filter(None, logs):
+        session.ctx.warn(f"Not writing log_file {log}: that needs a run without --detach")
 
 
 def _with_started(hint: str, handles: list[Handle]) -> str:
