@@ -17,6 +17,8 @@ import pytest
 from sojourn.core.installation import install_command
 
 _ROOT = Path(__file__).parents[3]
+_ASK = "from sojourn.core.installation import install_command as c; print(c('terraform'))"
+_OF_THIS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # environment, which uv must not use
 _METADATA = """Metadata-Version: 2.4
 Name: sojourn
 Version: 0.1.0
@@ -114,10 +116,7 @@ def test_what_is_printed_can_be_run(tmp_path: Path) -> None:
     where = "import site; print(site.getsitepackages()[0])"
     packages = _output([str(python), "-c", where])
     Path(packages, "beside.pth").write_text(f"{site.getsitepackages()[0]}\n")
-    clone = tmp_path / "a clone"
-    shutil.copytree(_ROOT / "src", clone / "src")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(_ROOT / name, clone / name)
+    clone = _clone(tmp_path)
     environment = {
         **{key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
         "PATH": f"{home}/bin{os.pathsep}{os.environ['PATH']}",
@@ -127,10 +126,79 @@ def test_what_is_printed_can_be_run(tmp_path: Path) -> None:
     }
     pip = [str(python), "-m", "pip", "install", "--quiet", "--ignore-installed", "--no-deps"]
     subprocess.run([*pip, str(clone)], env=environment, check=True)
-    ask = "from sojourn.core.installation import install_command as c; print(c('terraform'))"
-    command = _output([str(python), "-c", ask], environment)
+    command = _output([str(python), "-c", _ASK], environment)
     assert command == f"pip install '{clone}[terraform]'"
     subprocess.run(command, shell=True, env=environment, check=True)
+
+
+@pytest.fixture
+def uv(tmp_path: Path) -> dict[str, str]:
+    """An environment that has `uv`, with folders of its own for all that it writes."""
+    program = os.environ.get("SOJOURN_TEST_UV") or shutil.which("uv")
+    if not program:
+        pytest.skip(
+            "no uv: put it on PATH, or its path into SOJOURN_TEST_UV, such as that of "
+            "`python3 -m venv V && V/bin/pip install uv`, V/bin/uv"
+        )
+    kept = {key: value for key, value in os.environ.items() if key not in _OF_THIS}
+    return {
+        **kept,
+        "PATH": f"{Path(program).parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "UV_TOOL_DIR": str(tmp_path / "tools"),
+        "UV_TOOL_BIN_DIR": str(tmp_path / "bin"),
+        "UV_PYTHON": sys.executable,
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.full
+@pytest.mark.parametrize("editable", [False, True])
+def test_what_is_printed_for_a_tool_of_uv_can_be_run(
+    tmp_path: Path, uv: dict[str, str], editable: bool
+) -> None:
+    """From an index; the same in the next test."""
+    clone = _clone(tmp_path)
+    option = ["--editable"] if editable else []
+    subprocess.run(["uv", "tool", "install", "-q", *option, str(clone)], env=uv, check=True)
+    python = str(tmp_path / "tools/sojourn/bin/python")
+    command = _output([python, "-c", _ASK], uv)
+    options = "--force --editable" if editable else "--force"
+    assert command == f"uv tool install {options} '{clone}[terraform]'"
+    _adds_the_extra(command, python, uv)
+    assert _output([str(tmp_path / "bin/sojourn"), "--version"], uv)
+
+
+@pytest.mark.slow
+@pytest.mark.full
+def test_what_is_printed_in_an_environment_of_uv_can_be_run(
+    tmp_path: Path, uv: dict[str, str]
+) -> None:
+    clone, home = _clone(tmp_path), tmp_path / "a home"
+    subprocess.run(["uv", "venv", "-q", str(home)], env=uv, check=True)
+    python = str(home / "bin/python")
+    install = ["uv", "pip", "install", "-q", "--python", python, str(clone)]
+    subprocess.run(install, env=uv, check=True)
+    command = _output([python, "-c", _ASK], uv)
+    assert command == f"uv pip install --python '{python}' '{clone}[terraform]'"
+    _adds_the_extra(command, python, uv)
+
+
+def _adds_the_extra(command: str, python: str, environment: dict[str, str]) -> None:
+    look = [python, "-c", "import grpc"]
+    lacking = subprocess.run(look, env=environment, stderr=subprocess.DEVNULL, check=False)
+    assert lacking.returncode == 1
+    subprocess.run(f"{command} -q", shell=True, env=environment, check=True)
+    subprocess.run(look, env=environment, check=True)
+
+
+def _clone(folder: Path) -> Path:
+    clone = folder / "a clone"
+    shutil.copytree(_ROOT / "src", clone / "src")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(_ROOT / name, clone / name)
+    return clone
 
 
 def _output(command: list[str], environment: dict[str, str] | None = None) -> str:
