@@ -75,7 +75,7 @@ class Activity:
     def step(self) -> str:
         """What it is, without how far."""
         if self.doing.after_script:
-            code = f" with exit code {self.done}" if self.total else ""
+            code = "" if self.exit_code is None else f" with exit code {self.exit_code}"
             return f"the script has ended{code}, but {_WORDS[self.doing]}"
         return _WORDS[self.doing]
 
@@ -83,6 +83,11 @@ class Activity:
     def after(cls, doing: Doing, code: int | None) -> Activity:
         """What keeps the results of a script that has ended with this exit code from the store."""
         return cls(doing) if code is None or not 0 <= code < _CODES else cls(doing, code, _CODES)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of a script that has ended; None: not known, or it runs."""
+        return self.done if self.doing.after_script and self.total else None
 
     @property
     def text(self) -> str:

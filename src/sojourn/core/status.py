@@ -158,8 +158,14 @@ def rank_status(record: RankRecord, *, wanted: int, alive: Collection[str]) -> R
         activity = record.activity
         told = activity.text if activity else ""
         ended = activity is not None and activity.doing.after_script
-        state = State.STORING if ended else State.RUNNING
-        return replace(base, state=state, reason=told, activity=activity, began=record.began)
+        return replace(
+            base,
+            state=State.STORING if ended else State.RUNNING,
+            exit_code=activity.exit_code if activity else None,
+            reason=told,
+            activity=activity,
+            began=record.began,
+        )
     if record.attempt:
         reason = report.reason if report else "the machine was lost"
         return _with(base, State.RECOVERING, f"{reason}; waiting for a new machine")

@@ -441,7 +441,7 @@ def test_a_script_that_ends_while_the_store_is_full_is_not_said_to_run(world: Wo
         (world.folder / "m1" / "workdir" / "go").touch()
         until(lambda: _doing(world) is Doing.ENDED_FULL)
         now = task_status(world.data.records(Context(), 1), wanted=1, alive={"m1"})
-        assert now.state is State.STORING
+        assert (now.state, now.exit_code) == (State.STORING, 3)
         assert now.reason.startswith(
             "the script has ended with exit code 3, but its results are not stored yet: no space"
         )

@@ -69,6 +69,7 @@ STOPPED = "run `sojourn start` to resume it"
 )
 def test_rank(known: RankRecord, wanted: int, alive: int, state: State, reason: str) -> None:
     exit_code = known.report.exit_code if known.report and known.report.outcome.final else None
+    exit_code = 0 if state is State.STORING else exit_code
     activity = known.activity if state in (State.RUNNING, State.STORING) else None
     expected = RankStatus(0, state, known.attempt, exit_code, reason, known.machine, activity)
     assert rank_status(known, wanted=wanted, alive=ALIVE[:alive]) == expected
