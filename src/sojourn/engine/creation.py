@@ -119,8 +119,8 @@ def _create(
         if until is not None:
             until()
     except _TakenError:
-        if not existed and ledger.find(launch.id) == origin_of(launch, data):
-            ledger.forget(launch.id)
+        if not existed:
+            ledger.withdraw(origin_of(launch, data))
         raise
     except BaseException as error:
         if existed:

@@ -48,11 +48,13 @@ __all__ = [
     "short",
     "this_user",
     "was_deleted",
+    "withdraw",
 ]
 
 _TASKS_AT_MOST = 1000  # older entries are dropped
 _LOGS_AT_MOST = 50
 _DELETED_AT_MOST = 1000
+_TRIES = 100
 _ENDING = "ending"  # its key in the entry of a task that was deleted
 
 
@@ -106,12 +108,37 @@ def this_user() -> str:
 def remember(origin: Origin) -> None:
     """Write an entry, or replace it. A folder that cannot be written is not an error."""
     with suppress(OSError):
-        path = _origin_path(origin.id)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(asdict(origin)))
-        temporary.replace(path)
+        _write(_origin_path(origin.id), json.dumps(asdict(origin)))
         _drop_oldest()
+
+
+def _write(path: Path, text: str) -> None:
+    """All at once. The folder may vanish meanwhile, with the entry of another command."""
+    temporary = _beside(path)
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError, FileExistsError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.write_text(text)
+            temporary.replace(path)
+            return
+
+
+def withdraw(origin: Origin) -> None:
+    """Remove this very entry, not one that another command wrote for a task of the same name."""
+    path = _origin_path(origin.id)
+    aside = _beside(path)
+    with suppress(OSError):
+        path.rename(aside)  # nobody else can remove it now, or has
+        if _read(aside) != origin:
+            with suppress(FileExistsError):  # a newer one
+                os.link(aside, path)
+        aside.unlink()
+        path.parent.rmdir()
+        _remove_empty()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.urandom(8).hex()}")
 
 
 def find(id: TaskId | str) -> Origin | None:
@@ -139,8 +166,12 @@ def _has_name(text: str, name: str) -> bool:
 def forget(id: TaskId | str) -> None:
     """Remove the entry of a task; the log that was saved stays."""
     shutil.rmtree(_origin_path(id).parent, ignore_errors=True)
+    _remove_empty()
+
+
+def _remove_empty() -> None:
     with suppress(OSError):
-        _tasks().rmdir()  # with the last one
+        _tasks().rmdir()  # with the last task
         _tasks().parent.rmdir()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -165,3 +167,51 @@ def test_a_name_is_short_for_an_id_unless_two_tasks_share_it() -> None:
     assert (ledger.short(first), ledger.short(other)) == ("run", "run-1")
     ledger.remember(ledger.Origin(str(second), "local", "/a", "", None, (), "2026"))
     assert (ledger.short(first), ledger.short(second)) == (str(first), str(second))
+
+
+def _origins() -> tuple[ledger.Origin, ledger.Origin]:
+    """Those of two commands that create a task of the same name."""
+    ours = ledger.find(str(origin("race")))
+    assert ours
+    return ours, dataclasses.replace(ours, mark="theirs")
+
+
+def test_an_entry_is_withdrawn_with_its_folders(state: Path) -> None:
+    ours, _ = _origins()
+    ledger.withdraw(ours)
+    ledger.withdraw(ours)
+    assert not (state / "sojourn").exists()
+
+
+def test_the_entry_of_another_command_is_not_withdrawn() -> None:
+    ours, theirs = _origins()
+    ledger.remember(theirs)
+    ledger.withdraw(ours)
+    assert ledger.find(ours.id) == theirs
+
+
+def test_an_entry_that_is_replaced_while_one_is_withdrawn_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = _origins()
+    read = ledger._read
+
+    def replaced(path: Path) -> ledger.Origin | None:
+        if path.name != "origin.json":
+            ledger.remember(theirs)
+        return read(path)
+
+    monkeypatch.setattr(ledger, "_read", replaced)
+    ledger.withdraw(ours)
+    assert ledger.find(ours.id) == theirs
+
+
+def test_an_entry_is_written_while_another_is_withdrawn() -> None:
+    ours, theirs = _origins()
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(300):
+            ledger.remember(ours)
+            withdrawn = pool.submit(ledger.withdraw, ours)
+            ledger.remember(theirs)
+            withdrawn.result()
+            assert ledger.find(ours.id) == theirs
