@@ -110,7 +110,8 @@ def test_something_else_in_the_package_folder(ready: Shell) -> None:
     other.touch()
     result = ready("terraform", "install")
     assert result.returncode == 0
-    assert result.stderr.startswith(f"Warning: Unexpected file {other}: lock files")
+    shown = f"~/{other.relative_to(ready.home)}"
+    assert result.stderr.startswith(f"Warning: Unexpected file {shown}: lock files")
     ready.ok("terraform", "uninstall")
     other.unlink()
 
