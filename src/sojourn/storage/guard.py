@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Guard"]
 
-# Git takes any folder with these for a repository, whatever its name is.
-_REPOSITORY = ("HEAD", "objects", "refs")
+# Git takes any folder with these for a repository, whatever its name is. With `commondir`, the
+# rest, and what it runs, may be in any other folder.
+_REPOSITORY = ("HEAD", "objects", "refs", "commondir")
+_WHOLE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
 _MAKE_ONE = frozenset(name.lower() for name in _REPOSITORY)
 # And without one of these it is none, or runs nothing that the folder says.
-_RUN = frozenset({"head", "config", "hooks", "commondir"})
+_RUN = frozenset({"head", "config", "config.worktree", "hooks", "commondir"})
 
 
 class Guard:
@@ -61,13 +63,14 @@ def _repositories(paths: Iterable[str], into: Path | None) -> dict[str, frozense
     coming: dict[str, set[str]] = defaultdict(set)
     for path in paths:
         folder, _, name = path.rpartition("/")
-        if (plain := plain_name(name)) in _MAKE_ONE:
+        # Also what one that is here would run: what makes it one need not come.
+        if (plain := plain_name(name)) in _MAKE_ONE or plain in _RUN:
             coming[folder].add(plain)
     found = {}
     there = Beneath(into) if into and os.path.isdir(into) else None
     for folder, names in coming.items():
         here = {name.lower() for name in _REPOSITORY if there and _has(there, folder, name)}
-        if names | here == _MAKE_ONE:
+        if any(whole <= names | here for whole in _WHOLE):
             # One that has a HEAD here must not get the rest of it either.
             found[folder] = _RUN | _MAKE_ONE if "head" in here else _RUN
     return found

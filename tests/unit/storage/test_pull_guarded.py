@@ -75,6 +75,33 @@ def test_nor_does_one_that_comes_in_pieces(home: Home) -> None:
     assert _git_folder(home, "out") != "."
 
 
+def test_one_whose_rest_is_in_another_folder_does_not_become_one(home: Home) -> None:
+    home.push({})
+    rest = {path: node for path, node in _bare("rest").items() if path != "rest/HEAD"}
+    rest["rest/config"] = new(b"[core]\n\tpager = touch ran; cat\n")
+    head = new(b"ref: refs/heads/main\n")
+    out: dict[str, Node] = {"out": Dir(), "out/HEAD": head}
+    home.rank({**rest, **out, "out/commondir": new(b"../rest")})
+    home.pull(".")
+    assert _git_folder(home, "out") != "."
+    assert "out/HEAD, out/commondir" in home.warnings[0]
+
+
+@pytest.mark.parametrize("name", ["config", "config.worktree", "hooks"])
+def test_one_that_is_here_gets_nothing_that_git_would_run(home: Home, name: str) -> None:
+    folders: dict[str, Node] = {"repo": Dir()}
+    if name == "hooks":
+        folders["repo/hooks"] = Dir()
+    inside = "repo/hooks/post-checkout" if name == "hooks" else f"repo/{name}"
+    here = _bare("repo", "[core]\n") | folders | {inside: File(b"mine")}
+    home.push(here)
+    write_tree_at(home.into, here)
+    home.rank({**folders, inside: new(b"theirs")})  # and what makes it a repository is gone
+    assert home.pull(".") == []
+    assert home.files()[inside] == b"mine"
+    assert f"repo/{name}" in home.warnings[0]
+
+
 def test_a_symlink_to_a_repository_does_not_bring_it_under_another_name(home: Home) -> None:
     home.push({})
     moved = {path.replace("git", ".git", 1): node for path, node in _bare("git").items()}
