@@ -61,6 +61,7 @@ class Instance:
         self.event: Event | None = None
         self.evicted = 0.0  # when
         self.leaving = False  # it was told that it will be deleted
+        self.protection: dict[str, bool] = {}  # from what is done to the whole scale set
         self.endpoints: tuple[Endpoint, ...] = ()
         self.hosts: dict[str, str] = {}
         self.certificates = b""
@@ -206,6 +207,8 @@ class Instance:
             "storageProfile": self._storage(),
             "timeCreated": self.made.isoformat(),
         }
+        if self.protection:
+            properties["protectionPolicy"] = self.protection
         if view:
             properties["instanceView"] = self.view()
         return {

@@ -94,7 +94,9 @@ class ScaleSet:
         """Make or delete instances until there are as many as there should be."""
         missing = self.capacity - len(self.staying())
         if missing < 0:
-            newest = sorted(self.staying(), key=lambda each: each.number)[missing:]
+            # One that is protected stays, however few there should be.
+            open_ones = [each for each in self.staying() if not any(each.protection.values())]
+            newest = sorted(open_ones, key=lambda each: each.number)[missing:]
             for each in newest:
                 self._drop(each, force=False)
             return []
@@ -105,7 +107,8 @@ class ScaleSet:
         """Take back what was made beyond the capacity, to have some in reserve."""
         there = sorted(self.staying(), key=lambda each: (bool(each.failed), each.number))
         for each in there[self.capacity :]:
-            self._drop(each, force=True)
+            if not any(each.protection.values()):
+                self._drop(each, force=True)
 
     def delete(self, instances: list[Instance], force: bool) -> None:
         """On a call: the capacity goes down with them."""

@@ -33,6 +33,7 @@ class Machines:
             f"{kind}.start": self._start,
             f"{kind}.retrieveBootDiagnosticsData": self._console,
             f"{kind}.simulateEviction": self._evict,
+            f"{kind}.update": self._update,
             "networkInterfaces.listVirtualMachineScaleSetNetworkInterfaces": self._cards,
             "publicIPAddresses.listVirtualMachineScaleSetPublicIPAddresses": self._addresses,
         }
@@ -51,6 +52,15 @@ class Machines:
 
     def _view(self, context: Context) -> Answer:
         return reply(200, self._find(context).view())
+
+    def _update(self, context: Context) -> Answer:
+        """Of what is an instance's own, only its protection is known here."""
+        given = context.body.get("properties") or {}
+        if set(given) - {"protectionPolicy"}:
+            raise NotImplementedError("only the protection of an instance can be changed here")
+        instance = self._find(context)
+        instance.protection = dict(given.get("protectionPolicy") or {})
+        return reply(200, instance.content(view=False))
 
     def _delete(self, context: Context) -> Answer:
         found = self._set(context)

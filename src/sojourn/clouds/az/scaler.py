@@ -126,6 +126,7 @@ class AzureScaler(AzureResource):
                 with suppress(NotFound):
                     self._call("DELETE", self._setting)
             self._resize(0)
+            self._release()
             return
         ranks = max(now.ranks if now else 0, machines)
         least = min(now.least, machines) if now and now.enabled else 0
@@ -146,6 +147,16 @@ class AzureScaler(AzureResource):
     def _resize(self, machines: int) -> None:
         """Not waited for: machines come and go in their own time."""
         self._call("PATCH", self.path, {"sku": {"capacity": machines}})
+
+    def _release(self) -> None:
+        """Take away, with notice, the machines that a script keeps from leaving with the others.
+
+        Azure protects one from what is done to the scale set, but not from its own deletion.
+        """
+        kept = [str(each["instanceId"]) for each in self._machines() if _protected(each)]
+        if kept:
+            with suppress(InvalidInput, NotFound, Transient):  # gone by now; else: once more
+                self._call("POST", f"{self.path}/delete", {"instanceIds": kept})
 
     def _allow(self, ctx: Context, scale_set: Any) -> None:
         """Let machines leave, if their identity is the task's own."""
@@ -193,6 +204,8 @@ class AzureScaler(AzureResource):
         wanted = self._wanted()
         if wanted:
             self._renew([each for each in there if _dead(each)])
+        if any(map(_protected, there)):
+            wanted = max(wanted, 1)  # by a script, whoever wants none
         alive = [each for each in there if not _dead(each)]
         addresses = self._addresses() if alive else {}
         return Fleet(wanted, tuple(_machine(each, addresses) for each in alive))
@@ -333,6 +346,12 @@ def _dead(machine: Any) -> bool:
     """One that could not be made, or has switched itself off: it costs, and does nothing."""
     off = any(status.get("code") in _OFF for status in _statuses(machine))
     return off or machine["properties"]["provisioningState"] == "Failed"
+
+
+def _protected(machine: Any) -> bool:
+    """One that does not leave when the scale set gets smaller, and has not been told to yet."""
+    policy = machine["properties"].get("protectionPolicy") or {}
+    return any(policy.values()) and machine["properties"]["provisioningState"] != "Deleting"
 
 
 def _failure(machine: Any) -> tuple[str, str]:

@@ -11,9 +11,10 @@ import pytest
 import sojourn
 from sojourn import api
 from sojourn.core.status import State
+from sojourn.engine import lifecycle
 from tests.simcloud.az.account import SimAzure
 from tests.simcloud.az_user import User, _version
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 from tests.unit.clouds.vm.storing import end_scripts, listed
 
 _ARM = "https://management.azure.com"
@@ -121,6 +122,39 @@ def test_a_scale_set_that_a_script_enlarged_is_stopped_and_deleted(
     handle.stop()
     assert handle.machines() == []
     handle.delete(fetch=False)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "_FLUSH_WITHIN", patience(20))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("kind", ["protectFromScaleIn", "protectFromScaleSetActions"])
+def test_a_machine_that_a_script_protected_is_taken_away(
+    laptop: SimAzure, handle: sojourn.Handle, holder: Holder, kind: str
+) -> None:
+    _protect(holder, kind)
+    handle.stop()
+    assert (handle.machines(), handle.status().state) == ([], State.STOPPED)
+    handle.delete(fetch=False)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_that_it_cannot_be_told_to_leave_at_once_does_not_matter(
+    laptop: SimAzure, handle: sojourn.Handle, holder: Holder
+) -> None:
+    _protect(holder, "protectFromScaleIn")
+    deletes = "virtualMachineScaleSets.deleteInstances"
+    laptop.fail(deletes, status=409, code="Conflict", times=2)
+    handle.delete(fetch=False)
+
+
+def _protect(holder: Holder, kind: str) -> None:
+    machines = holder.call("GET", f"{holder.set}/virtualMachines").json()["value"]
+    path = f"{holder.set}/virtualMachines/{machines[0]['instanceId']}"
+    body = {"location": machines[0]["location"], "properties": {"protectionPolicy": {kind: True}}}
+    assert holder.call("PUT", path, body).status_code < 300
 
 
 def test_a_task_whose_scale_set_a_script_deleted_is_deleted(
