@@ -99,7 +99,8 @@ class Lab:
         states = {row["id"]: row["state"] for row in rows if row["type"] == "task"}
         assert states[self.ended] == "succeeded"
         assert states[self.running] == "running"
-        self.good("gc", "--json")
+        for verb in (("gc",), ("machine", "list"), ("runner", "list")):
+            self.good(*verb, "--json")
         assert '"succeeded"' in self.good("status", self.ended, "--json")
         assert self.good("logs", self.ended) == "one\ntwo\nthree\n"
         assert self.good("logs", self.ended, "--tail", "1") == "three\n"

@@ -11,6 +11,7 @@ from sojourn.api.handle import Handle
 from sojourn.api.telling import OnEvent, context_for
 from sojourn.core.errors import (
     AuthError,
+    Cancelled,
     InvalidInput,
     MissingDependency,
     NotFound,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.interfaces import Cloud
     from sojourn.core.status import Status
+    from sojourn.core.task import Task
     from sojourn.engine.gc import Garbage
     from sojourn.engine.ledger import Ending
 
@@ -39,6 +41,7 @@ __all__ = [
     "list_tasks",
     "overview",
     "saved_log",
+    "task_of",
     "warn_of",
 ]
 
@@ -207,6 +210,22 @@ def garbage(
     rows = list(each_cloud(found, missed))
     warn_of(ctx, missed)
     return rows
+
+
+def task_of(ctx: Context, handle: Handle) -> Task | None:
+    """What a task of many is; None if it was deleted meanwhile or never completed.
+
+    One that cannot be read must not hide the others either.
+    """
+    try:
+        return handle.task()
+    except Cancelled:
+        raise
+    except NotFound:
+        return None
+    except SojournError as error:
+        ctx.warn(f"Could not tell what {handle.id} is: {error.message}")
+        return None
 
 
 def each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> Iterator[_T]:

@@ -9,7 +9,7 @@ from sojourn import clouds, engine
 from sojourn.api import creating, finding
 from sojourn.api.handle import Handle
 from sojourn.api.telling import OnEvent, context_for
-from sojourn.core.errors import Conflict, InvalidInput, NotFound, Problem
+from sojourn.core.errors import Conflict, InvalidInput, Problem
 from sojourn.core.parallel import together
 from sojourn.core.task import Task
 
@@ -104,7 +104,7 @@ class Machine(Handle):
         stays: list[bool] = []
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
-            stays += together([partial(_stays, handle) for handle, _ in some])
+            stays += together([partial(_stays, ctx, handle) for handle, _ in some])
         return [
             (cls(handle._cloud, handle._id, handle._ctx), status)
             for (handle, status), stay in zip(rows, stays, strict=True)
@@ -128,11 +128,9 @@ class Machine(Handle):
         self.delete()
 
 
-def _stays(handle: Handle) -> bool:
-    try:
-        return handle.task().stay
-    except NotFound:  # deleted meanwhile, or never completed
-        return False
+def _stays(ctx: Context, handle: Handle) -> bool:
+    task = finding.task_of(ctx, handle)
+    return task is not None and task.stay
 
 
 def machine_task(startup_script: str, fields: Fields) -> Task:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,9 +14,17 @@ from typing import TYPE_CHECKING
 from sojourn import forges
 from sojourn.api import Handle, overview
 from sojourn.api import get as get_task
+from sojourn.api.finding import task_of
 from sojourn.api.telling import OnEvent, context_for
 from sojourn.core.durations import parse_seconds
-from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
+from sojourn.core.errors import (
+    AuthError,
+    Conflict,
+    IntegrityError,
+    InvalidInput,
+    NotFound,
+    SojournError,
+)
 from sojourn.core.parallel import together
 from sojourn.runners import launching
 from sojourn.runners.authorities import trust
@@ -112,8 +119,7 @@ class Launched(Handle):
             address_of(repo)  # refuses what is none, before anything is deleted
         named = runner is not None
         if runner is None:
-            with suppress(NotFound):  # the task is gone, wholly or in part
-                runner = self.runner()
+            runner = self._known(force)
         gone = runner is None or self._unregister(runner, token, named, repo)
         if not gone and not force:
             why = forges.lacking(runner.driver).get("reuse_idle") if runner else ""
@@ -127,6 +133,18 @@ class Launched(Handle):
         self.delete(fetch=False, force=force)
         if runner and not gone and not self._forgotten(runner, token, named, repo):
             self._ctx.warn(f"{runner.name} stays registered until its forge notices that it ended.")
+
+    def _known(self, force: bool) -> Runner | None:
+        """What it is; None if its task is gone, wholly or in part, or nobody can tell any more."""
+        try:
+            return self.runner()
+        except NotFound:
+            return None
+        except IntegrityError as error:
+            if not force:
+                raise
+            self._ctx.warn(f"{self.id} stays registered if it is a runner: {error.message}")
+            return None
 
     def _forgotten(self, runner: Runner, token: str, named: bool, repo: str) -> bool:
         """Unregister it after its job has ended with its machine, which a forge may see late."""
@@ -291,11 +309,12 @@ def list(  # noqa: A001 -- as in `sojourn runner list`
     *, on_event: OnEvent | None = None, ctx: Context | None = None
 ) -> builtins.list[tuple[Launched, Runner, Status]]:
     """All runners with their states, of all clouds that can be asked."""
-    rows = overview(ctx=ctx or context_for(on_event))
+    ctx = ctx or context_for(on_event)
+    rows = overview(ctx=ctx)
     runners: builtins.list[Runner | None] = []
     for start in range(0, len(rows), _AT_ONCE):
         some = rows[start : start + _AT_ONCE]
-        runners += together([partial(_runner_of, handle) for handle, _ in some])
+        runners += together([partial(_runner_of, ctx, handle) for handle, _ in some])
     return [
         (of(handle), runner, status)
         for (handle, status), runner in zip(rows, runners, strict=True)
@@ -334,8 +353,6 @@ def garbage(
         return []
 
 
-def _runner_of(handle: Handle) -> Runner | None:
-    try:
-        return handle.task().runner
-    except NotFound:  # deleted meanwhile, or never completed
-        return None
+def _runner_of(ctx: Context, handle: Handle) -> Runner | None:
+    task = task_of(ctx, handle)
+    return task.runner if task else None

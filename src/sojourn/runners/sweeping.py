@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sojourn import engine
 from sojourn.api.finding import each_cloud, warn_of
-from sojourn.core.errors import InvalidInput, NotFound, SojournError
+from sojourn.core.errors import IntegrityError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def remove_ended(ctx: Context, cloud: Cloud, repo: str) -> list[TaskId]:
 def _serves(ctx: Context, cloud: Cloud, id: TaskId, repo: str) -> bool:
     try:
         runner = cloud.data(id).load(ctx).runner
-    except NotFound:
+    except (IntegrityError, NotFound):  # `list` tells of one that is damaged
         return False
     return runner is not None and runner.repo == repo
 

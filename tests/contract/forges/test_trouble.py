@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from sojourn import runners
+from sojourn import Machine, runners
 from sojourn.core.context import Context
-from sojourn.core.errors import SojournError, Transient
+from sojourn.core.errors import IntegrityError, SojournError, Transient
 from sojourn.core.status import State
 from tests.contract.forges.bench import Bench
 from tests.simforge.server import Call, Refusal
@@ -196,3 +196,25 @@ def test_a_program_that_is_not_what_it_should_be(bench: Bench) -> None:
     with pytest.raises(SojournError, match="has SHA-256"):
         bench.launch()
     assert runners.list() == []
+
+
+@pytest.mark.parametrize("damage", ["[" * 60_000, ""])
+def test_a_task_that_a_job_damaged_is_not_in_the_way_of_other_runners(
+    bench: Bench, tmp_path: Path, damage: str
+) -> None:
+    damaged, other = (bench.launch(idle_timeout=1) for _ in range(2))
+    for each in (damaged, other):
+        bench.ended(each)
+    [file] = (path for path in tmp_path.rglob("task.json") if damaged.id in str(path))
+    file.write_text(damage)
+    assert [each.id for each, _, _ in runners.list(on_event=bench.hear)] == [other.id]
+    assert any(f"Could not tell what {damaged.id} is" in each for each in bench.told)
+    assert Machine.all() == []
+    last = bench.launch()
+    assert [each.id for each, _, _ in runners.list()] == [last.id]
+    with pytest.raises(IntegrityError):
+        damaged.remove(token=bench.forge.token)
+    damaged.remove(token=bench.forge.token, force=True)
+    assert not damaged.exists()
+    last.remove(token=bench.forge.token)
+    bench.forge.work.runners.clear()  # of which nobody could tell any more

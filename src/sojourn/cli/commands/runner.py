@@ -167,13 +167,13 @@ def delete(
     sojourn runner delete tpi-brave-amber-otter
     """
     from sojourn import runners
-    from sojourn.core.errors import InvalidInput, NotFound
+    from sojourn.core.errors import IntegrityError, InvalidInput, NotFound
     from sojourn.runners.tokens import forge_of
 
     seen: set[str] = set()
 
     def of_one_forge(handle: Handle) -> None:
-        with suppress(NotFound):  # deleted meanwhile, or never completed
+        with suppress(IntegrityError, NotFound):  # `remove` tells
             what = handle.task().runner
             seen.update([forge_of(what.repo)] if what and token else [])
         if len(seen) > 1:
