@@ -1,8 +1,9 @@
 """Files that a program on a computer runs by itself when somebody enters their folder.
 
 A machine that wrote one of them into results would run what it likes on the laptop: `git status`
-runs what `core.fsmonitor` in `.git/config` says. So a pull neither creates nor replaces them,
-unless its output names them. The list is in docs/reference.md as well.
+runs what `core.fsmonitor` in `.git/config` says. Or it would have the laptop upload what should
+stay there, such as `.git`: `.sojournignore` says what goes up. So a pull neither creates nor
+replaces them, unless its output names them. The list is in docs/reference.md as well.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ GUARDED = (
     *(".envrc", ".mise", ".mise.toml", ".mise.local.toml"),  # direnv and mise, at `cd`
     *("mise.toml", "mise.local.toml"),
     *(".vscode", ".idea", ".devcontainer", ".devcontainer.json"),  # editors: tasks, containers
+    *(".zed", ".helix", ".cursor", ".claude", ".mcp.json"),  # editors, agents: servers, hooks
     *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua"),  # Vim and Neovim
     *(".dir-locals.el", ".dir-locals-2.el"),  # Emacs
+    ".sojournignore",  # what the next run uploads
 )
 """Names at any depth; of a folder, all that is in it."""
 

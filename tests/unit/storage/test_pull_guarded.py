@@ -52,6 +52,19 @@ def test_what_was_uploaded_and_not_changed_is_not_told_of(home: Home) -> None:
     assert home.warnings == []
 
 
+@pytest.mark.parametrize("path", [".sojournignore", "sub/.sojournignore", ".zed/tasks.json"])
+def test_a_machine_does_not_tell_what_is_uploaded_next_or_what_an_editor_runs(
+    home: Home, path: str
+) -> None:
+    home.push({})
+    folder = path.rpartition("/")[0]
+    folders: dict[str, Node] = {folder: Dir()} if folder else {}
+    home.rank({**folders, path: new(b"!.git\n"), "a": new(b"1")})
+    assert home.pull(".") == ["a"]
+    assert home.files() == {"a": b"1"}
+    assert path.replace("/tasks.json", "") in home.warnings[0]
+
+
 @pytest.mark.parametrize("output", [".", "out"])
 def test_a_folder_that_git_takes_for_a_repository_does_not_become_one(
     home: Home, output: str
