@@ -68,7 +68,9 @@ _USER = "ubuntu"
 _FORM = re.compile(r"(?P<user>[^@]+)@(?P<owner>[^:]+):(?P<architecture>[^:]+):(?P<name>.+)")
 _STANDARD = "aws"  # the partition of most regions
 # Families that AWS withdraws; asked for by old names, they may be nowhere any more.
-_WITHDRAWN = {"p2": "K80s", "p3": "V100s"}
+_WITHDRAWN = {"p2": "K80s", "p3": "V100s", "p3dn": "V100s"}
+# Families whose chips are older than Turing, the first that the open driver of an image knows.
+_BEFORE_TURING = _WITHDRAWN | {"g3": "M60s", "g3s": "M60s"}
 _RICH_REGION = "us-east"  # which gets most types, and first
 _INSTEAD_OF_K80S = "m+t4 (g4dn.xlarge), l+t4 (g4dn.12xlarge) or m+a10g (g5.2xlarge)"
 _GONE = ("p2",)  # of which no region need be asked
@@ -328,7 +330,7 @@ def _types(machine: str, image: str) -> tuple[str, ...]:
     """What a machine may be, the best first. The open driver of one image is for newer chips."""
     kind, others = instance_type(machine), stand_ins(machine)
     family = kind.partition(".")[0]
-    chip = _WITHDRAWN.get(family)
+    chip = _BEFORE_TURING.get(family)
     if family in _GONE:
         raise _gone(kind)
     if not chip or image != "nvidia":

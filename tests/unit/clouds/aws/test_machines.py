@@ -166,10 +166,22 @@ def test_nvidia_is_the_newest_for_the_architecture_of_the_machine(
     handle.delete(fetch=False)
 
 
-def test_nvidia_is_refused_for_chips_that_its_driver_does_not_know(laptop: SimAWS) -> None:
-    error = _refused(machine="p3.2xlarge", image="nvidia")
+@pytest.mark.parametrize(
+    ("machine", "chips"),
+    [
+        ("p3.2xlarge", "V100s"),
+        ("p3dn.24xlarge", "V100s"),
+        ("g3.4xlarge", "M60s"),
+        ("g3s.xlarge", "M60s"),
+    ],
+)
+@pytest.mark.parametrize("image", ["nvidia", "docker://python:3.12"])
+def test_nvidia_is_refused_for_chips_that_its_driver_does_not_know(
+    laptop: SimAWS, machine: str, chips: str, image: str
+) -> None:
+    error = _refused(machine=machine, image=image)
     assert error.path == "machine"
-    assert "does not support the V100s of p3.2xlarge" in error.message
+    assert f"does not support the {chips} of {machine}" in error.message
     assert "Proprietary Nvidia Driver" in error.message
 
 
