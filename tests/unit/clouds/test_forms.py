@@ -39,6 +39,7 @@ def _network(name: str) -> dict[str, Any]:
         ("az", {"machine": "l+k80", "region": "us-east"}, "Standard_NC12 is not available in east"),
         ("az", {"machine": "Standard_NC6"}, "Azure has retired K80s"),
         ("az", {"machine": "Standard_NC24rs_v3"}, "Azure has retired V100s"),
+        ("az", {"machine": "Standard_ND40rs_v2"}, "Azure has retired V100s"),
         ("az", {"machine": "Standard_NV6"}, "Azure has retired M60s"),
         ("az", {"spot": 0.123456}, "spot: must have at most 5 decimals on Azure, got 0.123456"),
         ("az", {"spot": 0.000001}, "spot: must be 0 or at least 0.00001, got 1e-06"),

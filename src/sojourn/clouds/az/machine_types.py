@@ -41,7 +41,7 @@ _WITHDRAWN = (
     (re.compile(r"standard_nc\d+r?", re.IGNORECASE), "K80s", "m+t4 (Standard_NC4as_T4_v3)"),
     (re.compile(r"standard_nc\d+s_v2", re.IGNORECASE), "P100s", "m+t4 (Standard_NC4as_T4_v3)"),
     (
-        re.compile(r"standard_nc\d+r?s_v3", re.IGNORECASE),
+        re.compile(r"standard_(nc\d+r?s_v3|nd40rs_v2)", re.IGNORECASE),
         "V100s",
         "m+t4 (Standard_NC4as_T4_v3) or m+a100 (Standard_NC24ads_A100_v4)",
     ),
