@@ -1,8 +1,8 @@
 """The command that adds an extra to this installation, whichever installer made it.
 
 The name alone would fetch whatever the package index has under it. So the
-command names the place that this installation came from, which installers record beside it.
-Everything is read when an error needs it.
+command names the place that this installation came from, which installers record beside it. If
+that was removed since, it names what the extra adds. Everything is read when an error needs it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ __all__ = ["install_command"]
 
 _NAME = "sojourn"
 _ROOT = Path(__file__).resolve().parents[3]  # of a clone, if this is one
-_OF_EXTRA = re.compile(r"([\w.-]+).*;.*\bextra == [\"']([\w-]+)[\"']")
+_OF_EXTRA = re.compile(r"([^;]+?) *;.*\bextra == [\"']([\w-]+)[\"']")
+_PACKAGE = re.compile(r"[\w.-]+")
 
 
 def install_command(extra: str) -> str:
@@ -43,6 +44,8 @@ def _command(
     extra: str, found: Distribution | None, source: dict[str, Any], editable: bool
 ) -> list[str]:
     prefix = Path(sys.prefix)
+    if _is_gone(source):
+        return [*_pip(prefix), *map(shlex.quote, _requirements(found).get(extra, ()))]
     if (prefix / "uv-receipt.toml").exists() or (prefix / "pipx_metadata.json").exists():
         # These make the environment anew, so what it has already must be named as well.
         installer = "uv tool" if (prefix / "uv-receipt.toml").exists() else "pipx"
@@ -83,13 +86,28 @@ def _source(found: Distribution | None) -> dict[str, Any]:
     return read
 
 
+def _is_gone(source: dict[str, Any]) -> bool:
+    """Whether it was a clone or file of this computer that was removed since."""
+    place = urlsplit(str(source.get("url", "")))
+    return place.scheme == "file" and not Path(unquote(place.path)).exists()
+
+
 def _installed_extras(found: Distribution | None) -> set[str]:
     from importlib import metadata
 
-    needed: dict[str, set[str]] = {}
+    there = {str(each.metadata["Name"]).lower() for each in metadata.distributions()}
+    return {extra for extra, needed in _requirements(found).items() if _names(needed) <= there}
+
+
+def _requirements(found: Distribution | None) -> dict[str, list[str]]:
+    """What each extra adds, as it is written."""
+    needed: dict[str, list[str]] = {}
     for requirement in (found and found.requires) or ():
         match = _OF_EXTRA.match(requirement)
-        if match and match[1] != _NAME:  # an extra of extras has no packages of its own
-            needed.setdefault(match[2], set()).add(match[1].lower())
-    there = {str(each.metadata["Name"]).lower() for each in metadata.distributions()}
-    return {extra for extra, packages in needed.items() if packages <= there}
+        if match and _names([match[1]]) != {_NAME}:  # an extra of extras has no packages of its own
+            needed.setdefault(match[2], []).append(match[1])
+    return needed
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {found[0].lower() for each in requirements if (found := _PACKAGE.match(each))}

@@ -11,6 +11,7 @@ import site
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -24,6 +25,7 @@ Name: sojourn
 Version: 0.1.0
 Provides-Extra: aws
 Requires-Dist: absent>=1; extra == 'aws'
+Requires-Dist: missing; extra == 'aws'
 Provides-Extra: k8s
 Requires-Dist: present>=1; extra == 'k8s'
 Provides-Extra: all
@@ -45,8 +47,17 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _from(prefix: Path, source: object) -> None:
-    (prefix / "packages/sojourn-1.dist-info/direct_url.json").write_text(json.dumps(source))
+def _from(prefix: Path, source: object, *, gone: bool = False) -> None:
+    """Places of this computer are below `prefix`."""
+    text = json.dumps(source).replace("file://", prefix.as_uri())
+    place = unquote(urlsplit(json.loads(text).get("url", "")).path)
+    if not gone and place.startswith(f"{prefix}/"):
+        Path(place).mkdir(parents=True, exist_ok=True)
+    _written(prefix, text)
+
+
+def _written(prefix: Path, text: str) -> None:
+    (prefix / "packages/sojourn-1.dist-info/direct_url.json").write_text(text)
 
 
 _CLONE = {"url": "file:///home/you/my%20clone", "dir_info": {}}
@@ -56,33 +67,43 @@ _EDITABLE = {"url": "file:///home/you/clone", "dir_info": {"editable": True}}
 def test_uv_tool_and_pipx_keep_what_is_there(prefix: Path) -> None:
     _from(prefix, _CLONE)
     (prefix / "pipx_metadata.json").touch()
-    command = "install --force '/home/you/my clone[aws,k8s]'"
+    command = f"install --force '{prefix}/home/you/my clone[aws,k8s]'"
     assert install_command("aws") == f"pipx {command}"
     (prefix / "uv-receipt.toml").touch()
     assert install_command("aws") == f"uv tool {command}"
     _from(prefix, _EDITABLE)
-    assert install_command("k8s") == "uv tool install --force --editable '/home/you/clone[k8s]'"
+    command = f"install --force --editable '{prefix}/home/you/clone[k8s]'"
+    assert install_command("k8s") == f"uv tool {command}"
 
 
 def test_an_environment_of_uv_has_no_pip(prefix: Path) -> None:
     _from(prefix, _CLONE)
     python = prefix / "bin/python"
-    expected = f"uv pip install --python {python} '/home/you/my clone[aws]'"
+    expected = f"uv pip install --python {python} '{prefix}/home/you/my clone[aws]'"
     assert install_command("aws") == expected
+
+
+@pytest.mark.parametrize("beside", ["", "uv-receipt.toml"])
+def test_what_an_extra_adds_is_named_if_the_clone_was_removed(prefix: Path, beside: str) -> None:
+    """As after an installation in the build of an image."""
+    _from(prefix, _CLONE, gone=True)
+    (prefix / (beside or "any")).touch()
+    python = prefix / "bin/python"
+    assert install_command("aws") == f"uv pip install --python {python} 'absent>=1' missing"
 
 
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (_CLONE, ["/home/you/my clone[aws]"]),
-        (_EDITABLE, ["-e", "/home/you/clone[aws]"]),
+        (_CLONE, ["FOLDER/home/you/my clone[aws]"]),
+        (_EDITABLE, ["-e", "FOLDER/home/you/clone[aws]"]),
         (
             {"url": "https://a.test/b", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
             ["sojourn[aws] @ git+https://a.test/b@abc"],
         ),
         (
             {"url": "file:///b/sojourn-1-py3-none-any.whl", "archive_info": {}},
-            ["sojourn[aws] @ file:///b/sojourn-1-py3-none-any.whl"],
+            ["sojourn[aws] @ file://FOLDER/b/sojourn-1-py3-none-any.whl"],
         ),
         ({}, ["sojourn[aws]"]),
     ],
@@ -92,6 +113,7 @@ def test_pip_gets_the_place_that_the_installation_came_from(
 ) -> None:
     if source:
         _from(prefix, source)
+    words = [word.replace("FOLDER", str(prefix)) for word in words]
     (prefix / "packages/pip").mkdir()
     (prefix / "packages/pip/__init__.py").touch()
     assert shlex.split(install_command("aws")) == [
