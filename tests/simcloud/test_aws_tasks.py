@@ -63,6 +63,27 @@ def test_a_role_that_cannot_leave_the_group_ends_the_task_on_the_first_machine(
     iam.delete_role("mine")
 
 
+def test_a_role_that_may_not_write_to_the_store_is_told_though_machines_cannot_tell(
+    kit: AwsKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_settings, "_FAILURES", 2)
+    iam = backends.iam()
+    iam.create_role("mine", TRUST, "/", None, "", [], 3600)
+    policy = json.dumps(allow("autoscaling:*", "s3:GetObject", "s3:ListBucket"))
+    iam.put_role_policy("mine", "reading", policy)
+    profile = iam.create_instance_profile("mine", "/", ["mine"])
+    kit.account.fail("iam:SimulatePrincipalPolicy", code="AccessDenied", status=403)
+    handle = lab.create("true", permission_set=profile.arn)
+    until(lambda: handle.status().state is State.STOPPED, 60)
+    assert "permission_set is not allowed to: docs/aws.md" in handle.status().reason
+    assert len(kit.account.instances()) == 1
+    handle.delete()
+    iam.remove_role_from_instance_profile("mine", "mine")
+    iam.delete_instance_profile("mine")
+    iam.delete_role_policy("mine", "reading")
+    iam.delete_role("mine")
+
+
 def test_a_list_tells_that_a_script_has_ended_whose_results_cannot_be_stored(
     kit: AwsKit, lab: Lab
 ) -> None:

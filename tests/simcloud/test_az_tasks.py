@@ -24,7 +24,7 @@ from tests.contract.clouds.az_kit import AzureKit
 from tests.contract.clouds.kit import in_use
 from tests.contract.clouds.lab import Lab, log_of
 from tests.simcloud.az.instances import Instance
-from tests.simcloud.az_user import BLOB_CONTRIBUTOR, User
+from tests.simcloud.az_user import BLOB_CONTRIBUTOR, CONTRIBUTOR, User
 from tests.simcloud.vm.scripts import RESUMING_SLOWLY
 from tests.support.waiting import patience, until
 
@@ -388,6 +388,19 @@ def remove_group(kit: AzureKit) -> None:
     user.close()
 
 
+def remove_identity(kit: AzureKit, user: User) -> None:
+    """With its group and its roles; nothing else is left."""
+    left = [line for line in kit.leaks() if "role assignment" not in line]
+    assert [line.split()[0] for line in left] == ["resourceGroups", "userAssignedIdentities"]
+    for line in kit.leaks():
+        if "role assignment" in line:
+            name = line.split()[2]
+            scope = f"/subscriptions/{user.subscription}"
+            user.delete(f"{scope}/providers/Microsoft.Authorization/roleAssignments/{name}")
+    user.close()
+    remove_group(kit)
+
+
 def test_an_identity_that_cannot_leave_the_scale_set_ends_the_task_on_the_first_machine(
     kit: AzureKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -410,15 +423,28 @@ def test_an_identity_that_cannot_leave_the_scale_set_ends_the_task_on_the_first_
     kit.account.timing.deletion = 0.5
     handle.delete()
     assert lab.output() == {}
-    left = [line for line in kit.leaks() if "role assignment" not in line]
-    assert [line.split()[0] for line in left] == ["resourceGroups", "userAssignedIdentities"]
-    for line in kit.leaks():
-        if "role assignment" in line:
-            name = line.split()[2]
-            scope = f"/subscriptions/{user.subscription}"
-            user.delete(f"{scope}/providers/Microsoft.Authorization/roleAssignments/{name}")
-    user.close()
-    remove_group(kit)
+    remove_identity(kit, user)
+
+
+def test_an_identity_that_may_not_use_the_store_is_told_though_machines_cannot_tell(
+    kit: AzureKit, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_settings, "_BOOT_WITHIN", 2.0)
+    user = User(kit.environment())
+    identity = user.make_identity(user.make_group())
+    user.assign(
+        f"/subscriptions/{user.subscription}",
+        CONTRIBUTOR,
+        identity["properties"]["principalId"],
+    )
+    kit.account.fail("roleAssignments.list*", code="AuthorizationFailed", status=403)
+    handle = lab.create("true", permission_set=identity["id"])
+    until(lambda: handle.status().state is State.STOPPED, 60)
+    assert "permission_set is not allowed to: docs/azure.md" in handle.status().reason
+    assert len(kit.account.instances()) == 1
+    kit.account.heal()
+    handle.delete()
+    remove_identity(kit, user)
 
 
 def test_a_machine_that_is_taken_away_while_it_boots_goes_as_soon_as_it_can(

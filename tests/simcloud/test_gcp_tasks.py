@@ -104,6 +104,21 @@ def test_an_account_that_cannot_leave_the_group_ends_the_task_on_the_first_machi
     assert lab.output() == {}
 
 
+def test_an_account_that_may_not_use_the_store_is_told_though_machines_cannot_tell(
+    kit: GcpKit, lab: Lab, googler: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_settings, "_BOOT_WITHIN", 2.0)
+    email = googler.make_account()
+    googler.bind("roles/compute.instanceAdmin.v1", f"serviceAccount:{email}")
+    handle = lab.create(_MADE, permission_set=email)
+    until(lambda: handle.status().state is State.STOPPED, 60)
+    assert "permission_set is not allowed to: docs/gcp.md" in handle.status().reason
+    assert len(kit.account.instances()) == 1
+    handle.delete()
+    googler.unbind(email)
+    googler.remove_account(email)
+
+
 def test_what_machines_are_told_comes_from_the_template_and_the_keys_of_others_do_not(
     kit: GcpKit, lab: Lab, googler: User
 ) -> None:

@@ -16,7 +16,7 @@ from sojourn.clouds.aws.reasons import reason
 from sojourn.clouds.aws.template import DEADLINE, HOOK
 from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.machine_settings import time_of
-from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.problems import read_problems, unheard
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AwsScaler"]
 
+_PAGE = "docs/aws.md#what-machines-may-do"
 # What is said of a profile, a template, a group or a key that is not known there yet.
 _UNKNOWN = re.compile(
     r"nstance Profile|(launch template|security group|key pair)[^.]* does not exist"
@@ -287,7 +288,9 @@ class AwsScaler(AwsResource):
         ]
         if problems:
             return problems[-1]
-        return reason(recent[-1]["StatusMessage"], self._task(ctx)) if recent else ""
+        if recent:
+            return reason(recent[-1]["StatusMessage"], self._task(ctx))
+        return unheard(ctx, self, self._deployment.store, _PAGE)
 
     def keys(self, ctx: Context) -> KeyPair | None:
         try:

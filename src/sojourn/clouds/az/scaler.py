@@ -14,7 +14,7 @@ from sojourn.clouds.az.reasons import reason
 from sojourn.clouds.az.resources import Identity, assign
 from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.machine_settings import time_of
-from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.problems import read_problems, unheard
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AzureScaler"]
 
+_PAGE = "docs/azure.md#what-machines-may-do"
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
 _PATIENCE = 120.0
 _GONE_WITHIN = 3600.0
@@ -293,7 +294,7 @@ class AzureScaler(AzureResource):
             *((each.time, each.description) for each in read_problems(self._deployment.store)),
         ]
         recent = [text for time, text in sorted(told) if time >= since]
-        return recent[-1] if recent else ""
+        return recent[-1] if recent else unheard(ctx, self, self._deployment.store, _PAGE)
 
     def keys(self, ctx: Context) -> KeyPair | None:
         try:

@@ -12,7 +12,7 @@ from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, marks_in, patch_of
 from sojourn.clouds.gcp.reasons import reason
 from sojourn.clouds.vm.keys import key_pair
-from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.problems import read_problems, unheard
 from sojourn.clouds.vm.resource import TaskResource
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GoogleScaler"]
 
+_PAGE = "docs/gcp.md#what-machines-may-do"
 _HERE = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "REPAIRING")
 _GONE_WITHIN = 900.0
 
@@ -162,7 +163,7 @@ class GoogleScaler(TaskResource[Deployment]):
         if recent:
             return recent[-1]
         errors = [text for error, text in self._errors(ctx) if _utc(error["timestamp"]) >= since]
-        return errors[-1] if errors else ""
+        return errors[-1] if errors else unheard(ctx, self, self._deployment.store, _PAGE)
 
     def keys(self, ctx: Context) -> KeyPair | None:
         try:
