@@ -135,10 +135,9 @@ def test_a_group_full_of_marks_is_stopped_and_deleted(
 def test_a_machine_that_leaves_again_and_again_only_shrinks_its_group(
     laptop: SimAWS, handle: sojourn.Handle, holder: User
 ) -> None:
-    for fewer in (False, True):
-        [first, *_] = _running(laptop)
+    for machine, fewer in zip(_running(laptop), (False, True), strict=True):
         holder.autoscaling.terminate_instance_in_auto_scaling_group(
-            InstanceId=first, ShouldDecrementDesiredCapacity=fewer
+            InstanceId=machine, ShouldDecrementDesiredCapacity=fewer
         )
     until(lambda: len(_running(laptop)) == 1)
     handle.stop()
