@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from sojourn.clouds.az.user_data import ON_MACHINE
 from sojourn.clouds.az.watched import WatchedStore
 from sojourn.clouds.vm.agent_files import Luggage
 from sojourn.clouds.vm.resource import TaskResource
-from sojourn.core.errors import AuthError, NotFound
+from sojourn.core.errors import NotFound
 from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -89,7 +88,9 @@ class Deployment:
         return Luggage(image.pythons, architecture, ON_MACHINE)
 
     def store(self) -> Store:
-        """The task's store, with the user's own credentials."""
+        """The task's store, with the user's own credentials. Not there: raises NotFound."""
+        if not self.location.contained:
+            self.locations.ensure_ours(self.id, self.container.partition("/blobServices/")[0])
         opened = open_store(store_address.address(self.account, self.location))
         return WatchedStore(opened, self._look)
 
@@ -106,8 +107,7 @@ class Deployment:
             raise NotFound(f"Task {self.id} is being deleted")
         if not self.location.contained:
             account = self.container.partition("/blobServices/")[0]
-            with suppress(AuthError):  # who may not look waits
-                self.account.call(f"storage account of {self.id}", "GET", account)
+            self.locations.ensure_ours(self.id, account, again=True)
 
 
 class AzureResource(TaskResource[Deployment]):

@@ -12,7 +12,7 @@ from sojourn.clouds.az import tags
 from sojourn.clouds.az.regions import region
 from sojourn.clouds.vm.containers import PATH, parsed
 from sojourn.clouds.vm.known import Known
-from sojourn.core.errors import InvalidInput, NotFound, Problem
+from sojourn.core.errors import AuthError, InvalidInput, NotFound, Problem
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._of_users: dict[str, str] = {}  # ids of the user's storage accounts
+        self._ours: set[str] = set()  # ids of those of tasks that are there
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -140,6 +141,15 @@ class Locations(Known[Location]):
             for id, each in found  # noqa: A001
             if each.contained and (each.account, each.container) == (place.account, place.container)
         }
+
+    def ensure_ours(self, id: TaskId, account: str, *, again: bool = False) -> None:
+        """Refuse a storage account that is not in the group of its task: another subscription may
+        have one of the name, which is global. `account` is its id; not there: raises NotFound."""
+        if account in self._ours and not again:
+            return
+        with suppress(AuthError):  # who may not look takes what answers
+            self._account.call(f"storage account of {id}", "GET", account)
+            self._ours.add(account)
 
     # Containers of the user's
 

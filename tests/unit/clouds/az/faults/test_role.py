@@ -28,6 +28,7 @@ OPTIONAL = {
     "microsoft.compute/virtualmachinescalesets/publicipaddresses/read",
     "microsoft.insights/eventtypes/values/read",
     "microsoft.resources/tags/write",
+    "microsoft.storage/storageaccounts/read",
 }
 # The simulated subscription does not ask for these when a group is deleted with all in it.
 REAL_SUBSCRIPTIONS_ONLY = {
