@@ -256,9 +256,13 @@ def _refuse_to_lose(ctx: Context, data: Data, id: TaskId, home: Home, named: boo
     if left.why and not (named and left.outside):
         raise Conflict(f"{id} {_left(left)}", hint=f"{_ways_out(id, left)}.")
     if left.files:
+        where = (
+            f"outside the output folder {home.output!r}" if left.outside else f"in {left.output}"
+        )
+        what = "everything" if left.output == "." else "it by name"
         ctx.warn(
-            f"Discarding {left.files} outside the output folder {home.output!r}. "
-            "Next time, use `--output .` to download everything, or `--keep` to choose later."
+            f"Discarding {left.files} {where}. Next time, use `--output {shlex.quote(left.output)}`"
+            f" to download {what}, or `--keep` to choose later."
         )
 
 

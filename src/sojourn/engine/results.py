@@ -123,7 +123,7 @@ def missed(ctx: Context, data: Data, id: TaskId, home: Home, *, known: bool = Tr
         return Missed(_described(own), why, folder)
     outside = [file for file in changed if file.place is Place.OUTSIDE]
     if not outside:
-        return Missed()
+        return Missed(_described(own), output=_own_folder(own[0].path)) if own else Missed()
     some_come = len(outside) < len(changed)
     why = "" if some_come else f"changed nothing in its output folder {home.output!r}"
     return Missed(_described(outside), why, outside=True)

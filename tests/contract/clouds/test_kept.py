@@ -162,6 +162,10 @@ def test_what_is_not_uploaded_by_default_is_left_as_it_is(lab: Lab) -> None:
         assert [path.name for path in (lab.workdir / folder).iterdir()] == ["a"]
         assert (lab.workdir / folder / "a").read_text() == "mine\n"
     assert "Not downloading .venv: already here, and was not uploaded" in _warnings(lab)
+    assert (
+        "Discarding 2 new or changed files (14 B), such as .venv/a in .venv. Next time, use "
+        "`--output .venv` to download it by name, or `--keep` to choose later."
+    ) in _warnings(lab)
 
 
 def test_an_output_that_is_blank_on_purpose_discards_what_is_left(lab: Lab) -> None:
