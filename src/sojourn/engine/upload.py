@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from sojourn.core.errors import InvalidInput
 from sojourn.core.filters import Filters
 from sojourn.core.sizes import size_of
 from sojourn.engine.gitignore import OWN_FILE, IgnoreRules
+from sojourn.storage.beneath import Beneath
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -163,15 +165,31 @@ def secret(files: Iterable[tuple[str, int]]) -> str:
 
 
 def _sizes(workdir: Path, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
-    for path in paths:
-        top = workdir / path
-        if not top.is_dir() or top.is_symlink():
-            with suppress(OSError):  # removed meanwhile
-                yield path, top.lstat().st_size
-        for folder, _, names in os.walk(top):
-            for name in names:
-                with suppress(OSError):  # removed meanwhile
-                    yield path, os.lstat(os.path.join(folder, name)).st_size
+    """Each path, as often as there are files, with their sizes."""
+    with Beneath(workdir) as there:
+        for path in paths:
+            for size in _sizes_below(there, path):
+                yield path, size
+
+
+def _sizes_below(there: Beneath, path: str) -> Iterator[int]:
+    """Not by os.walk: before Python 3.12, it calls itself for each folder in another one."""
+    folders = []
+    with suppress(OSError):  # removed meanwhile
+        folder, name = there.within(path)
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISDIR(info.st_mode):
+            folders.append(path)
+        else:
+            yield info.st_size
+    while folders:
+        path = folders.pop()
+        with suppress(OSError):
+            for item in os.scandir(there.folder(path)):
+                if item.is_dir(follow_symlinks=False):
+                    folders.append(f"{path}/{item.name}")
+                else:
+                    yield item.stat(follow_symlinks=False).st_size
 
 
 def _named(paths: Collection[str]) -> str:

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sojourn.engine.upload import Part, advice, left_out, summed
+from tests.support.deep import make_deep, removed
 
 MANY = 5_001
 
@@ -31,3 +34,12 @@ def test_the_better_of_two_ways_is_told(tmp_path: Path) -> None:
 def test_what_is_removed_meanwhile_is_not_counted(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("abc")
     assert left_out(tmp_path, ["gone", "kept"]) == "gone, kept (1 file, 3 B)"
+
+
+def test_what_stays_at_home_may_be_deep(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    (tmp_path / "node_modules").mkdir()
+    request.addfinalizer(removed(tmp_path / "node_modules"))
+    make_deep(tmp_path / "node_modules", 3_000)  # twice as deep as a path can be long
+    (tmp_path / ".git").symlink_to(tmp_path)
+    told = left_out(tmp_path, ["node_modules", ".git", "gone"])
+    assert told.startswith(".git, gone, node_modules (3,001 files, ")
