@@ -9,11 +9,15 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 
 import sojourn.core.quickstart  # noqa: F401 -- before all that uses dataclasses
 from sojourn.cli.interrupts import INTERRUPTED, ignored, watching
 
-__all__ = ["main"]
+__all__ = ["BEGAN", "main"]
+
+BEGAN = time.time()
+"""When this command began: as early as one of ours can tell."""
 
 
 def main() -> None:

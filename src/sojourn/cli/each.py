@@ -6,10 +6,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from sojourn.cli.chosen import chosen
+from sojourn.cli.gone import gone_meanwhile
 from sojourn.cli.render import error_code, error_row, show_error
 from sojourn.cli.screen import Unwritable, share_a_screen
-from sojourn.cli.session import opened, told
-from sojourn.core.errors import Cancelled, IntegrityError, SojournError
+from sojourn.cli.session import is_verbose, opened, told
+from sojourn.cli.steps import name
+from sojourn.core.errors import Cancelled, IntegrityError, NotFound, SojournError
 from sojourn.core.events import StatusChanged
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from sojourn.api import Handle
     from sojourn.cli.session import Session
 
-__all__ = ["tell_deleted", "to_each", "with_state"]
+__all__ = ["deleted_meanwhile", "gone_since_listed", "tell_deleted", "to_each", "with_state"]
 
 
 def to_each(
@@ -26,14 +28,16 @@ def to_each(
     as_json: bool,
     verb: Callable[[Session, Handle], None],
     check: Callable[[Handle], None] = lambda _: None,
+    gone: Callable[[Session, str], bool] | None = None,
 ) -> int:
     """Do it to each task, without ids to the last one of this folder; returns the exit code.
 
-    One that fails does not keep it from the others. What is not there, and what `check` refuses,
-    is refused before anything is done. The exit code is that of the first error.
+    One that fails does not keep it from the others. What is not there, unless `gone` takes that
+    for done, and what `check` refuses, is refused before anything is done. The exit code is that
+    of the first error.
     """
     with opened(as_json=as_json) as session:
-        handles = _resolved(session, ids)
+        handles = _resolved(session, ids, gone)
         for handle in handles:
             check(handle)
         if len(handles) == 1:
@@ -43,12 +47,26 @@ def to_each(
         return next((code for code in codes if code), 0)
 
 
-def tell_deleted(session: Session, handle: Handle) -> None:
+def tell_deleted(session: Session, id: str) -> None:
     """Say it on standard output, unless its reader has just seen the step that says so."""
     seen = sys.stderr.isatty() and share_a_screen()
-    session.renderer.result(
-        {"type": "deleted", "id": handle.id}, "" if seen else f"Deleted {handle.id}"
-    )
+    session.renderer.result({"type": "deleted", "id": id}, "" if seen else f"Deleted {id}")
+
+
+def deleted_meanwhile(session: Session, id: str) -> bool:
+    """Whether another command of this computer deleted a task since this one began."""
+    found = gone_meanwhile(id)
+    if found:
+        session.ctx.note(found[1].message)
+        tell_deleted(session, found[0])
+    return found is not None
+
+
+def gone_since_listed(session: Session, id: str) -> bool:
+    """For tasks that this command has listed: that one is not there any more is no error."""
+    shown = id if is_verbose() else name(id)
+    session.ctx.note(f"Task {shown} was deleted by another command")
+    return True
 
 
 def with_state(verb: Callable[[Handle], None]) -> Callable[[Session, Handle], None]:
@@ -66,11 +84,21 @@ def with_state(verb: Callable[[Handle], None]) -> Callable[[Session, Handle], No
     return done
 
 
-def _resolved(session: Session, ids: Sequence[str]) -> list[Handle]:
+def _resolved(
+    session: Session, ids: Sequence[str], gone: Callable[[Session, str], bool] | None
+) -> list[Handle]:
     """The tasks, each once, however often and by whichever beginning it is named."""
     wanted: Sequence[str | None] = ids or [None]
-    found = [chosen(session, id) for id in wanted]  # noqa: A001
-    return list({handle.id: handle for handle in found}.values())
+    found = {}
+    for each in wanted:
+        try:
+            handle = chosen(session, each)
+        except NotFound:
+            if each is None or gone is None or not gone(session, each):
+                raise
+        else:
+            found[handle.id] = handle
+    return list(found.values())
 
 
 def _attempted(

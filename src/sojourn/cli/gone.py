@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sojourn.cli import BEGAN
 from sojourn.cli.render import state_text
 from sojourn.cli.session import is_verbose
 from sojourn.cli.steps import name
 from sojourn.cli.times import age
+from sojourn.core.clock import utc
 from sojourn.core.errors import NotFound
 
 if TYPE_CHECKING:
     from sojourn.engine.ledger import Ending
 
-__all__ = ["at_home", "gone_error", "gone_row"]
+__all__ = ["at_home", "gone_error", "gone_meanwhile", "gone_row"]
 
 
 def gone_error(id: str | None) -> NotFound | None:
@@ -29,6 +32,19 @@ def gone_error(id: str | None) -> NotFound | None:
         f"Task {found} was deleted {_when(ending)}: {_how(ending)}.{where}",
         hint=f"Run `sojourn logs {found}` for its log.",
     )
+
+
+def gone_meanwhile(id: str) -> tuple[str, NotFound] | None:
+    """The id of a task that was deleted since this command began, and the same error."""
+    from sojourn.engine import ledger
+
+    known = _known(id)
+    ends = known is not None and ledger.find(known[0]) is not None  # forgotten at the very end
+    known, error = _known(id), gone_error(id)
+    began = utc(datetime.fromtimestamp(BEGAN, timezone.utc))
+    if known is None or error is None or not (ends or known[1].deleted >= began):
+        return None
+    return known[0], error
 
 
 def gone_row(id: str | None) -> tuple[dict[str, Any], list[str]] | None:

@@ -17,9 +17,10 @@ import json
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from sojourn.core.clock import utc_now
 from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
 from sojourn.core.userfolders import state_home
@@ -42,6 +43,7 @@ __all__ = [
     "log_path",
     "logged",
     "note_deleted",
+    "note_removed",
     "pulled_path",
     "remember",
     "save_log",
@@ -231,13 +233,29 @@ def save_log(
         part.unlink(missing_ok=True)
     origin = find(id)  # a task of another computer has no entry
     entry = (asdict(origin) if origin else {}) | {_ENDING: asdict(ending) if ending else None}
-    with suppress(OSError):
-        path.with_suffix(".json").write_text(json.dumps(entry))
+    _save_entry(path.with_suffix(".json"), entry)
     with suppress(FileNotFoundError):  # another command drops some, too
         logs = sorted(path.parent.glob("*.log"), key=lambda log: log.stat().st_mtime)
         for log in logs[:-_LOGS_AT_MOST]:
             forget_log(log.stem)
     return path
+
+
+def note_removed(id: TaskId | str) -> None:
+    """Have what was saved of a task tell when the last of it was removed, which may take long."""
+    path = log_path(id).with_suffix(".json")
+    known = ending(id)
+    if known:
+        with suppress(OSError, ValueError):  # it is only told a little wrong then
+            entry = json.loads(path.read_text())
+            _save_entry(path, entry | {_ENDING: asdict(replace(known, deleted=utc_now()))})
+
+
+def _save_entry(path: Path, entry: dict[str, Any]) -> None:
+    with suppress(OSError):
+        part = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+        part.write_text(json.dumps(entry))
+        part.replace(path)
 
 
 def forget_log(id: TaskId | str) -> None:

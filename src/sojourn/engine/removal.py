@@ -154,6 +154,7 @@ def delete(
     except Cancelled as error:
         error.hint = f"Run `sojourn delete {id}` to remove what is left."
         raise
+    ledger.note_removed(id)
     ledger.note_deleted(id)
     ledger.forget(id)
 

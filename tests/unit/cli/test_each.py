@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from sojourn.core.clock import utc
 from tests.support.waiting import until
 from tests.unit.cli.shell import Shell
 
@@ -54,3 +56,25 @@ def test_one_that_fails_with_json(shell: Shell) -> None:
     (error,) = (row for row in rows if row["type"] == "error")
     assert (error["id"], error["error"]) == (bad, "InvalidInput")
     assert rows[-1] == {"type": "deleted", "id": good}
+
+
+def test_what_was_deleted_since_the_command_began_is_deleted(shell: Shell) -> None:
+    """Of two that start at the same time, one may be done before the other looks."""
+    first = shell.detached("true", "--name", "first")
+    second = shell.detached("true", "--name", "second")
+    for task in (first, second):
+        until(lambda task=task: shell.state(task) == "succeeded")  # type: ignore[misc]
+    shell.ok("delete", "first")
+    refused = shell("delete", "first", "second")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert shell.tasks() == [second]
+
+    saved = shell.home / "state/sojourn/logs" / f"{first}.json"
+    entry = json.loads(saved.read_text())
+    entry["ending"]["deleted"] = utc(datetime.now(timezone.utc) + timedelta(minutes=5))
+    saved.write_text(json.dumps(entry))
+    assert shell.rows_and_notes("delete", "first")[0] == [{"type": "deleted", "id": first}]
+    result = shell("delete", "first", "second")
+    assert (result.returncode, result.stdout) == (0, f"Deleted {first}\nDeleted {second}\n")
+    assert "Task first was deleted 0s ago: succeeded." in result.stderr
+    assert shell("stop", "first").returncode == 1

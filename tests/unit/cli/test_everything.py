@@ -77,3 +77,16 @@ def test_delete_never_guesses(shell: Shell) -> None:
     assert (result.returncode, result.stdout) == (2, "")
     assert "Missing argument 'IDS...'" in result.stderr
     assert shell.tasks() == [task]
+
+
+@pytest.mark.parametrize("verb", ["stop", "delete"])
+def test_one_that_goes_while_it_asks_keeps_no_other(shell: Shell, verb: str) -> None:
+    going, staying = (shell.detached("sleep 60", "--name", name) for name in ("going", "staying"))
+    terminal = shell.terminal(verb, "--all")
+    terminal.until("[y/N]")
+    shell.ok("delete", going)
+    terminal.type("y\n")
+    assert terminal.wait() == 0
+    assert "Task going was deleted by another command" in terminal.shown
+    assert shell.tasks() == ([] if verb == "delete" else [staying])
+    assert verb == "delete" or shell.state(staying) == "stopped"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -215,3 +216,15 @@ def test_an_entry_is_written_while_another_is_withdrawn() -> None:
             ledger.remember(theirs)
             withdrawn.result()
             assert ledger.find(ours.id) == theirs
+
+
+def test_a_task_is_deleted_when_the_last_of_it_is_removed() -> None:
+    saved = ledger.Ending("failed", 3, "why", "2026-01-01T00:00:00.000000Z", "/a")
+    ledger.save_log("x", [LogLine(0, 1, "", "one")], whose=False, ending=saved)
+    ledger.note_removed("x")
+    ending = ledger.ending("x")
+    assert ending
+    assert ending.deleted > "2026-01-02"
+    assert replace(ending, deleted=saved.deleted) == saved
+    ledger.note_removed("y")  # nothing was saved of it
+    assert ledger.ending("y") is None

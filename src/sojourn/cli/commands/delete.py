@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.each import tell_deleted, to_each
+from sojourn.cli.each import deleted_meanwhile, gone_since_listed, tell_deleted, to_each
 from sojourn.cli.everything import all_options, all_tasks
 from sojourn.cli.foreign import refuse_elsewhere
 from sojourn.cli.session import (
@@ -69,7 +69,7 @@ def delete(
         if everything and fetch and not into:
             fetch = _belong_here(session, handle, force)
         handle.delete(into=into, output=output, fetch=fetch, force=force)
-        tell_deleted(session, handle)
+        tell_deleted(session, handle.id)
 
     complete = True
     if everything:
@@ -81,7 +81,8 @@ def delete(
             yes=yes,
             as_json=as_json,
         )
-    code = to_each(ids, as_json, delete_one) if ids else 0
+    gone = gone_since_listed if everything else deleted_meanwhile
+    code = to_each(ids, as_json, delete_one, gone=gone) if ids else 0
     ctx.exit(code or int(not complete))
 
 

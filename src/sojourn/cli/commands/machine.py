@@ -9,7 +9,7 @@ import click
 
 from sojourn.cli.chosen import check_machine, chosen
 from sojourn.cli.commands.ssh import shell_on
-from sojourn.cli.each import tell_deleted, to_each, with_state
+from sojourn.cli.each import deleted_meanwhile, tell_deleted, to_each, with_state
 from sojourn.cli.session import (
     Session,
     check_into,
@@ -214,6 +214,9 @@ def delete(
 
     def delete_one(session: Session, handle: Handle) -> None:
         handle.delete(into=into, fetch=not no_pull, force=force)
-        tell_deleted(session, handle)
+        tell_deleted(session, handle.id)
 
-    ctx.exit(to_each(ids, as_json, delete_one, lambda handle: check_machine(handle, "delete")))
+    def check(handle: Handle) -> None:
+        check_machine(handle, "delete")
+
+    ctx.exit(to_each(ids, as_json, delete_one, check, deleted_meanwhile))

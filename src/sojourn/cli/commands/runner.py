@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from sojourn.cli.each import tell_deleted, to_each
+from sojourn.cli.each import deleted_meanwhile, tell_deleted, to_each
 from sojourn.cli.session import Session, display_options, is_verbose, opened
 from sojourn.cli.taskoptions import PATH, fields_from, machine_options
 from sojourn.forges import DRIVERS
@@ -181,6 +181,6 @@ def delete(
 
     def delete_one(session: Session, handle: Handle) -> None:
         runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "", repo=repo)
-        tell_deleted(session, handle)
+        tell_deleted(session, handle.id)
 
-    ctx.exit(to_each(ids, as_json, delete_one, of_one_forge))
+    ctx.exit(to_each(ids, as_json, delete_one, of_one_forge, deleted_meanwhile))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sojourn.cli.each import to_each, with_state
+from sojourn.cli.each import gone_since_listed, to_each, with_state
 from sojourn.cli.everything import all_options, all_tasks
 from sojourn.cli.session import display_options, ids_argument
 
@@ -42,5 +42,6 @@ def stop(
         )
     code = 0
     if ids or not everything:
-        code = to_each(ids, as_json, with_state(lambda handle: handle.stop()))
+        stopped = with_state(lambda handle: handle.stop())
+        code = to_each(ids, as_json, stopped, gone=gone_since_listed if everything else None)
     ctx.exit(code or int(not complete))
