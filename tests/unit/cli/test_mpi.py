@@ -106,6 +106,11 @@ def test_a_computer_without_a_launcher(shell: Shell) -> None:
     assert "mpi: mpirun not found on this computer; install Open MPI: `sudo apt" in result.stderr
     assert shell.tasks() == []
     assert "local mpirun" in shell("doctor").stdout
+    shell.file("job.sh", "#!/bin/sh\nmpirun hostname || echo none\n")
+    for words in (("mpi", "run", "job"), ("run", "--mpi")):
+        result = shell(*words, "--no-output", "job.sh")
+        assert result.returncode == 0
+        assert "mpirun not found on this computer: unless the script brings it" in result.stderr
 
 
 def test_a_file_of_the_task_hides_that_of_the_workdir(with_mpi: Shell) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["LocalCloud"]
 
 _LAUNCHED = re.compile(r"^exec (mpirun|mpiexec)\b", re.MULTILINE)
+_LAUNCHERS = re.compile(r"(?<![\w./-])(mpirun|mpiexec)\b")
 _SIZES = ("s", "m", "l", "xl")  # what may be typed for any cloud; others have their own types
 
 
@@ -82,7 +83,7 @@ class LocalCloud:
                     f"the local cloud cannot write to {existing}; make it writable, "
                     f"or set {variable} to another folder",
                 )
-        _check_mpi(task)
+        yield from _mpi_notes(task)
         plain = type(task)(script=task.script)
         rented = [name for name, each in arguments_of(type(task)).items() if each.of_machine]
         ignored = [name for name in rented if getattr(task, name) != getattr(plain, name)]
@@ -145,13 +146,16 @@ class LocalCloud:
         return LocalScaler(self._folders(id), self._machines_root / str(id), id, task)
 
 
-def _check_mpi(task: Task) -> None:
+def _mpi_notes(task: Task) -> Iterable[str]:
     """Refuse a command that starts with a launcher which this computer lacks.
 
-    Other scripts may bring one along, or load a module that does.
+    Other scripts may bring one along, or load a module that does: of them, it is only told.
     """
     from sojourn.clouds.local.launcher import HOW_TO_INSTALL, find_launcher
 
-    found = _LAUNCHED.search(task.script) if task.mpi else None
+    found = _LAUNCHERS.search(task.script) if task.mpi else None
     if found and not find_launcher(found[1], task.environment.get("PATH")):
-        raise InvalidInput("mpi", f"{found[1]} not found on this computer; {HOW_TO_INSTALL}")
+        missing = f"{found[1]} not found on this computer"
+        if _LAUNCHED.search(task.script):
+            raise InvalidInput("mpi", f"{missing}; {HOW_TO_INSTALL}")
+        yield f"{missing}: unless the script brings it along, {HOW_TO_INSTALL}"
