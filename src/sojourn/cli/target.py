@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import InvalidInput
+from sojourn.core.problems import UNIX_ENDINGS, has_windows_endings
 from sojourn.core.task import Task
 from sojourn.taskfiles import is_task_file, read_tasks
 
@@ -184,7 +185,11 @@ def _suggest_program(typed: Typed, path: Path, error: InvalidInput) -> None:
     program = _RUNS.get(path.suffix.lower())
     if program and "shebang" in str(error):
         workdir = () if "--workdir" in typed.options else ("--workdir", ".")
-        error.hint = f"Or run `{typed.line(*workdir, program, *typed.words)}`."
+        line = typed.line(*workdir, program, *typed.words)
+        error.hint = f"Or run `{line}`."
+        if program == "bash" and has_windows_endings(path.read_bytes().decode(errors="replace")):
+            fix = UNIX_ENDINGS.replace("FILE", shlex.quote(str(path)))
+            error.hint = f"Or run `{fix}`, as bash needs it, and then `{line}`."
 
 
 def _readable(typed: Typed, path: Path, workdir: str) -> Path:

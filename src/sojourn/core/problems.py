@@ -30,6 +30,7 @@ __all__ = [
     "copied",
     "excludable",
     "exclude_problems",
+    "has_windows_endings",
     "in_seconds",
     "is_inside",
     "kind_problems",
@@ -139,7 +140,7 @@ def script_problems(script: str) -> Iterator[Problem]:
         )
     elif not script.startswith("#!"):
         yield Problem("script", "must start with a shebang such as #!/bin/bash")
-    elif _has_windows_line_endings(script):
+    elif has_windows_endings(script):
         yield Problem(
             "script",
             "has Windows line endings (CRLF), which its program reads as part of words; "
@@ -147,8 +148,8 @@ def script_problems(script: str) -> Iterator[Problem]:
         )
 
 
-def _has_windows_line_endings(script: str) -> bool:
-    """In the first line, or in all others: a here-document may need some."""
+def has_windows_endings(script: str) -> bool:
+    """Whether the first line, or all others, end with CRLF: a here-document may need some."""
     first, *others = [line for line in script.split("\n") if line]
     return first.endswith("\r") or (bool(others) and all(each.endswith("\r") for each in others))
 

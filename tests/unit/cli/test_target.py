@@ -241,3 +241,15 @@ def test_create_takes_arguments_too(shell: Shell) -> None:
     shell.file("train", _SCRIPT)
     task = shell.ok("create", "train", "--lr", "1").strip()
     assert json.loads(shell.ok("logs", "--follow", task)) == ["--lr", "1"]
+
+
+def test_without_a_shebang_it_is_told_as_well(shell: Shell) -> None:
+    shell.file("train.sh", "if true; then\r\n  echo hi\r\nfi\r\n")
+    shown = refused(shell, "train.sh")
+    [fix, then] = re.findall("`([^`]*)`", shown)
+    subprocess.run(["sh", "-c", fix], cwd=shell.cwd, check=True)
+    assert shell.ok(*shlex.split(then)[1:], "--no-output") == "hi\n"
+    shell.file("train.py", "if True:\r\n  print('hi')\r\n")  # which Python reads as it is
+    assert suggested(refused(shell, "train.py")) == [
+        ["run", "--workdir", ".", "python3", "train.py"]
+    ]
