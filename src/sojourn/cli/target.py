@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["is_command", "read_target", "stranded"]
 
 _OPERATOR = re.compile(r"&&|\|\||[;|<>]|\$\(")  # of a shell
+_PLAIN = re.compile(r"[\w\s@%+:,./-]+").fullmatch  # which a shell would only split
 _RUNS = {".jl": "julia", ".js": "node", ".py": "python3", ".r": "Rscript", ".sh": "bash"}
 
 
@@ -124,10 +125,20 @@ def _split(ctx: click.Context, words: Sequence[str]) -> tuple[list[str], list[st
 def _refuse_line(typed: Typed) -> None:
     """A whole line of a shell in quotes is one word, and no program has such a name."""
     line, *others = typed.words
-    if others or not any(map(str.isspace, line)) or os.path.exists(line):
+    if others or os.path.exists(line):
         return
     error = InvalidInput("command", f"no program is named {line!r}")
-    error.hint = f"Run `{typed.line('--', 'sh', '-c', line)}` to have a shell read it."
+    words = line.split()
+    dashes = ("--",) if typed.dashed else ()
+    if len(words) > 1 and _PLAIN(line):
+        error.hint = f"Run `{typed.line(*dashes, *words)}`, without quotes."
+    elif len(words) > 1 or _OPERATOR.search(line):
+        upload = "--workdir" not in typed.options and stranded(tuple(words), "")
+        workdir = ("--workdir", ".") if upload else ()
+        shell = typed.line(*workdir, "--", "sh", "-c", line)
+        error.hint = f"Run `{shell}` to have a shell read it."
+    else:
+        return
     raise error
 
 
@@ -219,6 +230,7 @@ def _not_found(typed: Typed, path: Path, workdir: str) -> InvalidInput:
     if near:
         error.hint = f"Did you mean {near[0]}?"
     elif not is_task_file(path):
+        _refuse_line(typed)
         error.hint = f"Run `{typed.line('--', *typed.words)}` if it is a command on the machine."
     return error
 

@@ -204,12 +204,21 @@ def test_a_mistyped_script(shell: Shell) -> None:
 
 @pytest.mark.parametrize("dashes", [[], ["--"]])
 def test_a_line_of_a_shell_in_quotes(shell: Shell, dashes: list[str]) -> None:
-    for line in ("echo one && echo two", "echo one"):
+    """What is suggested runs as it would in a shell, or says what else to add."""
+    shell.file("in.txt", "one\n")
+    asked = {
+        "echo one && echo two": ["--", "sh", "-c", "echo one && echo two"],
+        "echo  one": [*dashes, "echo", "one"],
+        "A=one env": ["--", "sh", "-c", "A=one env"],
+        "echo>/dev/null": ["--", "sh", "-c", "echo>/dev/null"],
+        "cat < in.txt": ["--workdir", ".", "--", "sh", "-c", "cat < in.txt"],
+    }
+    for line, words in asked.items():
         shown = refused(shell, *dashes, line)
         assert f"command: no program is named {line!r}\n" in shown
-        [right] = suggested(shown)
-        assert right == ["run", "--", "sh", "-c", line]
-    assert shell.ok("run", "--", "sh", "-c", "echo one && echo two") == "one\ntwo\n"
+        assert suggested(shown) == [["run", *words]]
+    for words in asked.values():
+        shell.ok("run", "--no-output", *words)
 
 
 def test_a_machine_type_that_no_cloud_has(shell: Shell) -> None:
