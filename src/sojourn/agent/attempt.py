@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, TROUBLE, UNSTORED, Config
 from sojourn.agent.environment import script_environment
-from sojourn.agent.gang import AlreadyDone, GangLife, RoundOver
-from sojourn.agent.gangmember import describe, gang_variables
 from sojourn.agent.given import stage
-from sojourn.agent.mpi import MpiHost
 from sojourn.agent.outcomes import also_saying, meets, obstacle, unstored, why_ended
 from sojourn.agent.process import CannotStart, run_here
 from sojourn.agent.restoring import Restoring
-from sojourn.agent.runner import RunnerLife
-from sojourn.agent.shared import Shared
-from sojourn.agent.staying import Idle, staying
+from sojourn.agent.shared import write_program
 from sojourn.agent.sync import Keeper, LogSync, Snapshots
 from sojourn.agent.telling import Telling
+from sojourn.agent.workloads import workload_of
+from sojourn.agent.workloads.workload import Host
 from sojourn.core.clock import utc_now
 from sojourn.core.context import Context
 from sojourn.core.errors import (
@@ -60,10 +57,6 @@ _PRINTED_WITHIN = 10.0  # seconds for the last of the output, should anything st
 _LOOK_AGAIN = 60.0  # seconds, should ever a signal get lost
 _TICK = 0.05
 _Result = TypeVar("_Result")
-
-
-def _write_program(file: Path, text: str, mode: int = 0o700) -> None:
-    Shared(file.parent).write(file.name, text.encode("utf-8", "surrogateescape"), mode)
 
 
 class Attempt:
@@ -105,9 +98,9 @@ class Attempt:
         self._keeper = Keeper(leases, lease, notice, config.ttl, self._telling)
         self._report = Report(lease.rank, lease.attempt, Outcome.FAILED, "", started=utc_now())
         self._pump: threading.Thread | None = None
-        self._runner: RunnerLife | None = None
-        self._mpi = self._make_mpi()
-        self._gang = self._make_gang() if task.gang else None
+        self._workload = workload_of(
+            Host(config, store, task, lease, leases, self._snapshots, self._telling, wakeup.wake)
+        )
         self.launch: Launch = run_here
         self.unstored: Callable[[int, int], None] | None = None
 
@@ -128,45 +121,19 @@ class Attempt:
             return TROUBLE
         finally:
             self._keeper.stop()
-        if self._gang and self._gang.again:
+        if self._workload.again:
             return AGAIN
         return RANK_ENDED if report.outcome.final else GONE
 
-    def _make_mpi(self) -> MpiHost | None:
-        """Where it is not the cloud that brings the ranks together."""
-        config = self._config
-        if self._task.mpi is None or config.cloud_mpi:
-            return None
-        return MpiHost(self._task.mpi, self._lease.rank, self._folder, together=config.together)
-
-    def _make_gang(self) -> GangLife:
-        config = self._config
-        return GangLife(
-            self._store,
-            self._task,
-            self._lease,
-            self._leases,
-            folder=self._folder,
-            describe=partial(describe, config, self._lease, self._mpi),
-            snapshots=self._snapshots,
-            telling=self._telling,
-            wake=self._wakeup.wake,
-            ttl=config.ttl,
-            look=config.look,
-            ask_every=config.snapshot_every,
-        )
-
     def _settle(self, report: Report) -> Report:
-        """In a gang, what it means for all of it; else as it is."""
-        if self._gang is None or self._gang.settled:
-            return report
-        if report.outcome is Outcome.PREEMPTED:
-            self._gang.leave(report.reason)
-            return report
+        """What the workload makes of it, if this machine has the time."""
         try:
-            return self._gang.settle(Context(cancelled=self._notice.event), report)
+            return self._workload.settle(self._context(), report)
         except Cancelled:
             return self._preempted()
+
+    def _context(self, deadline: float = float("inf")) -> Context:
+        return Context(cancelled=self._notice.event, deadline=deadline)
 
     def _carry_out(self) -> Report:
         try:
@@ -177,15 +144,11 @@ class Attempt:
                     f"the machine was lost {_LOST_IN_A_ROW} times in a row before storing "
                     "anything; the script may be crashing it"
                 )
-            self._prepare()
+            if not self._prepare():
+                return self._report
             script = self._start()
         except Cancelled:
             return self._preempted()
-        except RoundOver as over:
-            assert self._gang is not None  # noqa: S101 -- it raised it
-            return self._gang.after(over.ending, self._report)
-        except AlreadyDone:
-            return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0)
         except CannotStart as error:
             return replace(self._failed(str(error)), exit_code=error.code)
         except (IntegrityError, NotFound, QuotaError) as error:
@@ -199,20 +162,18 @@ class Attempt:
         sync = LogSync(self._store, self._log, self._config.look, self._telling)
         sync.start()
         self._snapshots.start()
-        if self._gang:
-            self._gang.start()
+        self._workload.start(script)
         self._pump = aside("output", lambda: self._read_output(script))
         report = self._watch(script)
         if report.outcome.final:
             self._telling.on_end(report.exit_code)
         script.kill()  # also what the script left behind
-        if self._runner and report.outcome.final:
-            self._runner.leave()
+        if report.outcome.final:
+            self._workload.leave()
         sync.stop()
         self._snapshots.stop()
-        if self._gang:
-            self._gang.stop()
-        if self._notice.abandoned or (self._gang and self._gang.discarded):
+        self._workload.stop()
+        if self._notice.abandoned or self._workload.again:
             return report
         return self._store_results(report)
 
@@ -253,38 +214,22 @@ class Attempt:
         stored = map(layout.attempt_of_data, snapshots_of_rank(self._store, rank))
         return all(r.outcome is Outcome.LOST for r in reports) and not set(stored) & set(last)
 
-    def _prepare(self) -> None:
-        """Have the workdir as it should be; in a gang, with all others."""
-        ctx = Context(cancelled=self._notice.event, deadline=self._deadline)
+    def _prepare(self) -> bool:
+        """Have the workdir as it should be. False: the workload says that no script is to run."""
+        ctx = self._context(self._deadline)
         files = self._task.files
         restoring = Restoring(self._store, self._lease.rank, self._workdir, files, self._telling)
-        restored = self._gang.restored(ctx, restoring) if self._gang else restoring.newest(ctx)
+        restored = self._workload.restore(ctx, restoring)
+        if restored is None:
+            return False
         self._telling.restoring = None
         self._snapshots.begin(restored)
-        if self._gang:
-            self._gang.make_ready(ctx)
+        return self._workload.ready(ctx)
 
     def _start(self) -> RunningScript:
-        file = self._folder / "script"
-        text = self._task.script
-        if self._mpi and self._gang and self._lease.rank > 0:
-            text = self._mpi.serve(self._gang.members)
-        if self._task.stay:
-            startup = self._folder / "startup"
-            _write_program(startup, text, 0o755)  # the script, which runs it, may be another user's
-            text = staying(startup)
         stage(self._folder, self._task.files)
         given = load_environment(self._store)
-        if self._task.runner:
-            self._runner = RunnerLife(
-                self._task.runner,
-                given,
-                self._folder,
-                self._workdir,
-                self._snapshots.soon,
-                self._store,
-            )
-            self._runner.prepare()
+        self._workload.prepare(self._context(), given)
         environment = script_environment(
             given,
             self._task,
@@ -292,16 +237,10 @@ class Attempt:
             attempt=self._lease.attempt,
             machine=self._config.machine,
         )
-        if self._gang:
-            leader = self._mpi if self._lease.rank == 0 else None
-            if leader:
-                leader.await_others(self._gang.members, self._notice.event)
-            environment = {
-                **gang_variables(self._task, self._gang, self._folder, self._lease.rank),
-                **(leader.lead(self._gang.members) if leader else {}),
-                **environment,
-            }
-        _write_program(file, text)  # last: whoever sees it can be sure that it starts now
+        environment = {**self._workload.environment(), **environment}
+        program = self._workload.program()
+        file = self._folder / "script"
+        write_program(file, program)  # last: whoever sees it can be sure that it starts now
         return self.launch(
             file, self._workdir, environment, self._task.arguments, self._wakeup.wake
         )
@@ -329,27 +268,24 @@ class Attempt:
         self._last_words(lambda: self._log.flush(last=True))
 
     def _watch(self, script: RunningScript) -> Report:
-        ending = self._runner or self._gang or Idle(self._task.idle_timeout, script.used)
+        workload = self._workload
         while True:
             code = script.wait(0)
             if code is not None:
                 report = self._ended(code, script.out_of_memory)
-                return replace(report, reason=report.reason or self._why_over())
+                return replace(report, reason=report.reason or workload.reason)
             if self._notice:
                 script.end(0 if self._notice.abandoned else self._config.grace)
                 return self._preempted()
             if time.monotonic() > self._deadline:
                 return self._timed_out(script.end(self._config.grace))
-            if ending.over():
-                discarded = self._gang is not None and self._gang.discarded
-                script.end(0 if discarded else self._config.grace)
-                return self._idle(ending.reason)
+            if end := workload.end():
+                script.end(0 if workload.again else self._config.grace)
+                return replace(
+                    self._report, outcome=end.outcome, exit_code=end.exit_code, reason=end.reason
+                )
             left = self._deadline - time.monotonic()
-            self._wakeup.wait(min(left, ending.look_within, _LOOK_AGAIN))
-
-    def _why_over(self) -> str:
-        """A runner that was asked to end does so when its job is done."""
-        return self._runner.reason if self._runner else ""
+            self._wakeup.wait(min(left, workload.look_within, _LOOK_AGAIN))
 
     def _ended(self, code: int, out_of_memory: bool) -> Report:
         if code == 0:
@@ -362,10 +298,6 @@ class Attempt:
     def _timed_out(self, code: int | None) -> Report:
         why = f"exceeded the timeout of {self._task.timeout} seconds"
         return replace(self._report, outcome=Outcome.TIMED_OUT, exit_code=code, reason=why)
-
-    def _idle(self, why: str) -> Report:
-        """As good an end as any, for what has none of its own."""
-        return replace(self._report, outcome=Outcome.SUCCEEDED, exit_code=0, reason=why)
 
     def _with_lost(self, report: Report) -> Report:
         """Files that could not be stored are missing from the results: that has to be told."""

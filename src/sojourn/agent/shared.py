@@ -16,7 +16,7 @@ from sojourn.storage.files import open_inner, opened, write_whole
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Shared"]
+__all__ = ["Shared", "write_program"]
 
 _LONGEST = 1 << 20  # bytes that are read
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -84,3 +84,8 @@ class Shared:
 
     def _there(self) -> Beneath:
         return Beneath(self._folder, strict=True)
+
+
+def write_program(file: Path, text: str, mode: int = 0o700) -> None:
+    """Write what is to be run, in a folder that a script may write to."""
+    Shared(file.parent).write(file.name, text.encode("utf-8", "surrogateescape"), mode)

@@ -10,11 +10,12 @@ from sojourn.core.errors import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["CREDENTIALS", "Program", "Runner"]
+__all__ = ["CREDENTIALS", "TOKEN", "Program", "Runner"]
 
 # The variable of the task's environment with what the runner logs in with, as JSON. The agent
 # keeps it to itself: scripts, and so jobs, never have it.
 CREDENTIALS = "SOJOURN_RUNNER_CREDENTIALS"
+TOKEN = "token"  # the key in it of the token of the owner, if that travels
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn import clouds, engine, forges
-from sojourn.agent.runner import TOKEN
 from sojourn.core.environment import resolve_environment
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
-from sojourn.core.runner import CREDENTIALS, Runner
+from sojourn.core.runner import CREDENTIALS, TOKEN, Runner
 from sojourn.core.task import Storage, Task
 from sojourn.forges import network
 from sojourn.runners.authorities import read_authorities, trust

@@ -12,12 +12,12 @@ import pytest
 
 from sojourn.agent.disk import remove_tree
 from sojourn.agent.given import put_into, stage
-from sojourn.agent.marking import Marking
 from sojourn.agent.neighbour import Neighbour, _give, _open_to_all
 from sojourn.agent.shared import Shared
+from sojourn.agent.workloads.marking import Marking
 from sojourn.storage.gangs import Mark
 from tests.support.deep import exchange, make_deep, removed
-from tests.unit.agent.test_runner import _Machine
+from tests.unit.agent.workloads.test_runner import _Machine
 
 NAMES = ("state", "want", "stored", "mark", "metric", "hide", "now", "busy", "f", "program")
 
@@ -131,7 +131,7 @@ def test_a_job_can_make_links_of_the_folders_of_a_runner(
     tmp_path: Path, outside: Path, untouched: Callable[[], bool], which: str
 ) -> None:
     machine = _Machine(tmp_path)
-    machine.life.prepare()
+    machine.prepare()
     (machine.workdir / "jobs").mkdir()
     for name in ("want-program", "running", "ends-when-asked"):
         machine.tells(name)
@@ -141,8 +141,8 @@ def test_a_job_can_make_links_of_the_folders_of_a_runner(
     machine.life._tell("hidden", "x")
     machine.life._tell("program", "x")
     assert machine.life._told() is None
-    machine.life.over()
-    machine.life.prepare()
+    machine.life.end()
+    machine.prepare()
     assert untouched()
 
 

@@ -11,9 +11,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sojourn.agent.mpi import for_open_mpi, ssh_arguments
-from sojourn.agent.servers import await_servers
 from sojourn.agent.shared import Shared
+from sojourn.agent.workloads.mpi import for_open_mpi, ssh_arguments
+from sojourn.agent.workloads.servers import await_servers
 from sojourn.clouds.k8s.on_machine import places
 
 if TYPE_CHECKING:

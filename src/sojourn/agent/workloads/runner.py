@@ -19,23 +19,23 @@ from sojourn.agent.disk import remove_tree
 from sojourn.agent.identity import hide_from
 from sojourn.agent.metrics import free_port, metric
 from sojourn.agent.shared import Shared
+from sojourn.agent.workloads.workload import End, Workload
 from sojourn.core.context import Context
 from sojourn.core.durations import format_seconds
 from sojourn.core.errors import AuthError, SojournError
-from sojourn.core.runner import CREDENTIALS, Runner
+from sojourn.core.report import Outcome
+from sojourn.core.runner import CREDENTIALS, TOKEN, Runner
 from sojourn.forges import network
 from sojourn.forges.forge import Job
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
-    from sojourn.storage.store import Store
+    from sojourn.agent.workloads.workload import Host
 
-__all__ = ["TOKEN", "RunnerLife"]
+__all__ = ["RunnerLife"]
 
-TOKEN = "token"
 _STATE = "state"  # a folder of the workdir
 _JOB = "jobs/now"
 _BUSY = "busy"
@@ -51,47 +51,35 @@ _SILENT_FOR = 10.0  # of a program that counts its jobs, on a busy machine
 _LONGEST = 1000  # bytes that a job can tell of itself
 
 
-class RunnerLife:
-    """Tells when a runner is over; until then, serves its script.
+class RunnerLife(Workload):
+    """Tells when a runner is over; until then, serves its script."""
 
-    `folder`: ours. `workdir`: what the next machine gets, too; `store` has it stored now. `kept`:
-    the task's store, which may have the program.
-    """
-
-    def __init__(
-        self,
-        runner: Runner,
-        environment: Mapping[str, str],
-        folder: Path,
-        workdir: Path,
-        store: Callable[[], None],
-        kept: Store,
-    ) -> None:
-        credentials = json.loads(environment.get(CREDENTIALS, "{}"))
-        self._token = credentials.pop(TOKEN, "")
-        self._certificates = credentials.pop(network.CERTIFICATES, "")
-        network.configure(environment, self._certificates)
-        self._credentials: dict[str, str] = credentials
+    def __init__(self, host: Host, runner: Runner) -> None:
+        super().__init__(host)
         self._runner = runner
-        self._forge = forges.open_forge(runner.driver, runner.repo, self._token)
-        self._program = folder / "program"
-        self._workdir = workdir
-        self._shared = Shared(workdir)
+        self._token = self._certificates = ""
+        self._credentials: dict[str, str] = {}
+        self._program = host.folder / "program"
+        self._workdir = host.workdir  # what the next machine gets, too
+        self._shared = Shared(host.workdir)
         self._port = 0
         self._counted, self._answered = 0.0, 0.0
         self._since = time.monotonic()
-        self._store = store
-        self._kept = kept
         self._runs = False
         self._doing: Job | None = None
         self._rerunning: threading.Thread | None = None
         self._served = False
         self._left = False
         self._asked = False
-        self.reason = ""
 
-    def prepare(self) -> None:
-        """Before the script starts; what a former machine left in the workdir is there."""
+    def prepare(self, ctx: Context, environment: Mapping[str, str]) -> None:
+        """Log in; what a former machine left in the workdir is there."""
+        credentials = json.loads(environment.get(CREDENTIALS, "{}"))
+        self._token = credentials.pop(TOKEN, "")
+        self._certificates = credentials.pop(network.CERTIFICATES, "")
+        self._credentials = credentials
+        network.configure(environment, self._certificates)
+        self._forge = forges.open_forge(self._runner.driver, self._runner.repo, self._token)
         remove_tree(self._workdir / _STATE)
         self._shared.make(_STATE)
         text = "".join(f"{k}={shlex.quote(v)}\n" for k, v in self._credentials.items())
@@ -105,7 +93,11 @@ class RunnerLife:
             self._shared.remove(_BUSY)
             self._recall(job)
 
-    def over(self) -> bool:
+    def end(self) -> End | None:
+        """As good an end as any: it was idle for too long, or it never began."""
+        return End(Outcome.SUCCEEDED, self.reason, 0) if self._over() else None
+
+    def _over(self) -> bool:
         """Whether it is over: idle for too long, or it never began."""
         now = time.monotonic()
         if not self._runs:
@@ -115,14 +107,14 @@ class RunnerLife:
         if self._asked:
             return now - self._since > _END_WITHIN
         limit = self._runner.idle_timeout
-        return bool(limit) and now - self._since >= limit and self._end(now, limit)
+        return bool(limit) and now - self._since >= limit and self._ended(now, limit)
 
     def _not_begun(self, now: float) -> bool:
         """Whether it never will."""
         self._runs = self._has("running")
         if self._runs:
             self._since = now + _ONLINE_WITHIN
-            self._store()  # who it is
+            self._host.snapshots.soon()  # who it is
         elif now - self._since > _RUNNING_WITHIN:
             self.reason = f"the runner did not start in {format_seconds(_RUNNING_WITHIN)}"
         return bool(self.reason)
@@ -137,18 +129,18 @@ class RunnerLife:
                 self._shared.write(_BUSY, b"")
             else:
                 self._shared.remove(_BUSY)
-            self._store()
+            self._host.snapshots.soon()
         if job or (self._rerunning and self._rerunning.is_alive()):
             self._since = now
 
-    def _end(self, now: float, limit: int) -> bool:
+    def _ended(self, now: float, limit: int) -> bool:
         """Whether it has ended; a program that finishes its job when it is asked is asked."""
         self.reason = f"no job for {format_seconds(limit)}"
         if self._has("ends-when-asked"):
             self._asked, self._since = True, now
             self._tell("end", "")
             return False
-        if not self.leave():
+        if not self._unregister():
             self._since, self.reason = now, ""  # a job came in the last moment
             return False
         return True
@@ -159,8 +151,12 @@ class RunnerLife:
         limit = self._runner.idle_timeout or float("inf")
         return min(_LOOK_EVERY, limit / 2) if self._runs else _LOOK_SOON
 
-    def leave(self) -> bool:
-        """Have the forge forget it; False: it has a job to do."""
+    def leave(self) -> None:
+        """Have the forge forget it."""
+        self._unregister()
+
+    def _unregister(self) -> bool:
+        """False: it has a job to do."""
         if self._left:
             return True
         try:
@@ -238,7 +234,7 @@ class RunnerLife:
 
     def _bring(self) -> None:
         try:
-            runner_program.fetch(self._runner.programs, self._program, self._kept)
+            runner_program.fetch(self._runner.programs, self._program, self._host.store)
         except Exception as error:  # whatever it is, the script waits for an answer
             why = error.message if isinstance(error, SojournError) else str(error)
             self._tell("no-program", f"could not fetch the runner program: {why}")

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sojourn.agent import staying
-from sojourn.agent.staying import Idle
+from sojourn.agent.workloads import service as staying
+from sojourn.agent.workloads.service import Idle, Service
+from sojourn.agent.workloads.workload import End
+from sojourn.core.report import Outcome
+from sojourn.core.task import Task
+from tests.unit.agent.workloads.hosts import host_in
+
+
+class _Script:
+    """A script that runs, as far as services look at it."""
+
+    def __init__(self, used: Callable[[], float] = lambda: 1 / 0) -> None:
+        self.used = used
 
 
 class _Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr("sojourn.agent.staying.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("sojourn.agent.workloads.service.time.monotonic", lambda: self.now)
 
 
 @pytest.fixture
@@ -58,11 +71,22 @@ def test_a_short_limit_is_kept(clock: _Clock) -> None:
     assert _after(clock, idle, 1)
 
 
-def test_no_limit_asks_nobody(clock: _Clock) -> None:
-    idle = Idle(0, lambda: 1 / 0)
-    clock.now += 1e9
-    assert not idle.over()
-    assert idle.look_within == float("inf")
+def test_no_limit_asks_nobody(tmp_path: Path) -> None:
+    service = Service(host_in(tmp_path / "machine", Task("#!/bin/sh\n", stay=True)))
+    script: Any = _Script()
+    service.start(script)
+    assert service.end() is None
+    assert service.look_within == float("inf")
+
+
+def test_what_is_idle_has_succeeded(tmp_path: Path, clock: _Clock) -> None:
+    task = Task("#!/bin/sh\n", stay=True, idle_timeout=20)
+    service = Service(host_in(tmp_path / "machine", task))
+    script: Any = _Script(used=lambda: 0.0)
+    service.start(script)
+    assert service.end() is None
+    clock.now += 21
+    assert service.end() == End(Outcome.SUCCEEDED, "idle for 20s", 0)
 
 
 @pytest.mark.parametrize("code", [0, 3])

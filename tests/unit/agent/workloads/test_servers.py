@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from sojourn.agent import servers
-from sojourn.agent.servers import await_servers
+from sojourn.agent.workloads import servers
+from sojourn.agent.workloads.servers import await_servers
 
 
 def _free() -> tuple[str, int]:

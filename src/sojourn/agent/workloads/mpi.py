@@ -17,20 +17,23 @@ from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
 from sojourn.agent.process import CannotStart
-from sojourn.agent.servers import await_servers
 from sojourn.agent.shared import Shared
+from sojourn.agent.workloads.gang import Gang
+from sojourn.agent.workloads.servers import await_servers
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from sojourn.agent.workloads.workload import Host
+    from sojourn.core.context import Context
     from sojourn.core.gang import Mpi
     from sojourn.storage.gangs import Member
 
-__all__ = ["MpiHost", "for_open_mpi", "ssh_arguments"]
+__all__ = ["MpiGang", "for_open_mpi", "ssh_arguments"]
 
 _NOT_FOUND = 127  # a shell's exit code
-_PACKAGE = Path(__file__).parents[2]
+_PACKAGE = Path(__file__).parents[3]
 _SERVER = """\
 #!/bin/sh
 # Serves the other machines of this gang until the program on rank 0 has ended.
@@ -95,7 +98,44 @@ PYTHONPATH={package} exec {python} -m sojourn.agent.remote_shell run {machines} 
 """
 
 
-class MpiHost:
+class MpiGang(Gang):
+    """A gang whose script runs on rank 0 only; the other ranks serve it until it has ended.
+
+    Where the cloud itself starts the servers, they are none of our business.
+    """
+
+    _leads = True
+
+    def __init__(self, host: Host, mpi: Mpi) -> None:
+        super().__init__(host)
+        self._machine: _Machine | None = None
+        if not host.config.cloud_mpi:
+            together = host.config.together
+            self._machine = _Machine(mpi, self._rank, host.folder, together=together)
+
+    def _keys(self) -> Mapping[str, str]:
+        return self._machine.keys() if self._machine else {}
+
+    def prepare(self, ctx: Context, environment: Mapping[str, str]) -> None:
+        """Rank 0 starts when it can reach all others."""
+        if self._machine and self._rank == 0:
+            self._machine.await_others(self._members, ctx.cancelled)
+
+    def environment(self) -> Mapping[str, str]:
+        """Those of a gang, and where `mpirun` finds all machines."""
+        variables = super().environment()
+        if self._machine and self._rank == 0:
+            return {**variables, **self._machine.lead(self._members)}
+        return variables
+
+    def program(self) -> str:
+        """The user's script on rank 0, else a server."""
+        if self._machine and self._rank > 0:
+            return self._machine.serve(self._members)
+        return super().program()
+
+
+class _Machine:
     """One machine of a gang with MPI.
 
     `folder`: of this machine. `together`: all machines are on this very computer.

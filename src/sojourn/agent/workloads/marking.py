@@ -58,7 +58,7 @@ class Marking:
         Shared(self._folder.parent).make(self._folder.name, 0o777)  # the script may be another's
         for name in ("want", "stored"):
             self._shared.remove(name)
-        text = resources.files("sojourn.agent").joinpath("mark.sh").read_bytes()
+        text = resources.files("sojourn.agent.workloads").joinpath("mark.sh").read_bytes()
         self._shared.write("mark", text, 0o755)
         self._store(mark)
 

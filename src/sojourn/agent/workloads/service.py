@@ -6,13 +6,19 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from sojourn.agent.shared import write_program
+from sojourn.agent.workloads.workload import End, Workload
 from sojourn.core.durations import format_seconds
+from sojourn.core.report import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["Idle", "staying"]
+    from sojourn.agent.process import RunningScript
+    from sojourn.agent.workloads.workload import Host
+
+__all__ = ["Idle", "Service", "staying"]
 
 _EVERY = 15.0  # seconds between looks
 _BUSY = 0.03  # of a processor: what waits for somebody uses less
@@ -24,6 +30,37 @@ code=$?
 [ "$code" = 0 ] || echo "sojourn: the script ended with exit code $code; the machine stays"
 exec sleep {forever}
 """
+
+
+class Service(Workload):
+    """Runs the script of a task that stays, then waits; ends when it is idle for too long."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._idle: Idle | None = None
+
+    def program(self) -> str:
+        """A script that runs the user's, and then does nothing."""
+        startup = self._host.folder / "startup"
+        write_program(startup, self._host.task.script, 0o755)  # what runs it may be another user
+        return staying(startup)
+
+    def start(self, script: RunningScript) -> None:
+        """Begin to watch the processors."""
+        limit = self._host.task.idle_timeout
+        if limit:
+            self._idle = Idle(limit, script.used)
+
+    def end(self) -> End | None:
+        """As good an end as any, for what has none of its own."""
+        if self._idle and self._idle.over():
+            return End(Outcome.SUCCEEDED, self._idle.reason, 0)
+        return None
+
+    @property
+    def look_within(self) -> float:
+        """Seconds until it may be worth asking again."""
+        return self._idle.look_within if self._idle else super().look_within
 
 
 def staying(startup: Path) -> str:
@@ -38,14 +75,12 @@ class Idle:
         self._limit = limit
         self._used = used
         self._since = self._looked = time.monotonic()
-        self._seconds = used() if limit else 0.0
+        self._seconds = used()
 
     def over(self) -> bool:
         """Whether it was for too long."""
-        if not self._limit:
-            return False
         now = time.monotonic()
-        if now - self._looked >= self._pause:
+        if now - self._looked >= self.look_within:
             seconds = self._used()
             if seconds - self._seconds > _BUSY * (now - self._looked):
                 self._since = now
@@ -60,8 +95,4 @@ class Idle:
     @property
     def look_within(self) -> float:
         """Seconds until it may be worth asking again."""
-        return self._pause if self._limit else float("inf")
-
-    @property
-    def _pause(self) -> float:
         return min(_EVERY, self._limit / 2)
