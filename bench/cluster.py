@@ -13,8 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest import mock
 
-from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.kubeconfig import load
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import load
 
 
 @contextmanager

@@ -20,10 +20,10 @@ from pathlib import Path
 import sojourn
 from bench.cluster import kubectl, namespace
 from bench.trees import make_large, make_small, rewrite_one
-from sojourn.clouds.k8s.api import Api
 from sojourn.core.context import Context
 from sojourn.core.filters import Filters
 from sojourn.core.ids import TaskId
+from sojourn.kube.api import Api
 
 _SOJOURN = Path(sys.executable).with_name("sojourn")
 _RUN_RATIO = 1.5

@@ -85,8 +85,8 @@ class Account:
 def allowed(verb: str, group: str, resource: str) -> bool:
     """Whether whoever is logged in may do this, as the cluster has it just now."""
     from sojourn.clouds.k8s import rights
-    from sojourn.clouds.k8s.api import Api
-    from sojourn.clouds.k8s.kubeconfig import load
+    from sojourn.kube.api import Api
+    from sojourn.kube.kubeconfig import load
 
     return rights.allowed(Api(load), verb, group, resource)
 

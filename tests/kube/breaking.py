@@ -18,9 +18,9 @@ from typing import Any
 from unittest import mock
 
 import sojourn
-from sojourn.clouds.k8s import channels, websocket
-from sojourn.clouds.k8s.api import Api
 from sojourn.core.errors import Transient
+from sojourn.kube import channels, websocket
+from sojourn.kube.api import Api
 
 __all__ = ["ID", "VERBS", "Break", "breaking", "changes"]
 

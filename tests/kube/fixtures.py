@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.operator import KubernetesMpiOperator
 from sojourn.core.context import Context
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import load
 from tests.kube import layout, places
 from tests.kube.in_use import KubeCluster, cluster_in_use
 from tests.kube.namespaces import Namespace

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import sojourn
-from sojourn.clouds.k8s.api import Api
 from sojourn.core.errors import AuthError
 from sojourn.core.gang import Mpi
+from sojourn.kube.api import Api
 from tests.contract.clouds.k8s_kit import KubernetesKit
 from tests.contract.clouds.lab import Lab
 from tests.kube import mpi_images

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sojourn.clouds.k8s.api import Api
+from sojourn.kube.api import Api
 from tests.kube import mpi_images
 from tests.kube.namespaces import Namespace
 from tests.support.waiting import until

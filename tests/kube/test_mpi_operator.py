@@ -11,11 +11,11 @@ import pytest
 
 from sojourn.api import mpi
 from sojourn.clouds.k8s import operator
-from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.rights import allowed
 from sojourn.core.errors import AuthError, Conflict, Transient
 from sojourn.core.operators import IMAGE, NAMESPACE, Operator
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import load
 from tests.kube.accounts import single, without
 from tests.kube.fixtures import KubeCluster
 from tests.kube.installers import Installer, installer

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import sojourn
-from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.kubeconfig import load
-from sojourn.clouds.k8s.websocket import Forwarded, duplex, execute, forward
 from sojourn.core.errors import NotFound, Transient
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import load
+from sojourn.kube.websocket import Forwarded, duplex, execute, forward
 from sojourn.storage.served.client import ServedStore
 from tests.kube import images
 from tests.kube.fixtures import KubeCluster

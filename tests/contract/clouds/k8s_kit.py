@@ -17,15 +17,15 @@ import pytest
 
 from sojourn import Handle
 from sojourn.clouds.k8s import names, options, resources
-from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.objects import TaskObjects
 from sojourn.clouds.k8s.operator import KubernetesMpiOperator
 from sojourn.clouds.k8s.scaler import is_machine
-from sojourn.clouds.k8s.websocket import execute
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import load
+from sojourn.kube.websocket import execute
 from tests.contract.clouds.kit import Kit
 from tests.kube import images, mpi_images
 from tests.kube.in_use import cluster_in_use

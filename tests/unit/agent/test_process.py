@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sojourn.agent.process import kill_with_group
-from sojourn.clouds.local.strays import lives as alive
+from sojourn.host.orphans import lives as alive
 from tests.support.waiting import until
 
 _SPARING = """

@@ -62,25 +62,25 @@ def make_cloud() -> Cloud:
 
 def examine() -> Iterator[Finding]:
     """What there is to tell of the cluster; asks it, with little patience."""
-    from sojourn.clouds.k8s.api import Api
     from sojourn.clouds.k8s.checkup import look
-    from sojourn.clouds.k8s.kubeconfig import load
+    from sojourn.kube.api import Api
+    from sojourn.kube.kubeconfig import load
 
     yield from look(Api(load, patience=2.0))
 
 
 def make_mpi_operator() -> MpiOperator:
     """The one of the cluster that this computer's configuration leads to."""
-    from sojourn.clouds.k8s.api import Api
-    from sojourn.clouds.k8s.kubeconfig import load
     from sojourn.clouds.k8s.operator import KubernetesMpiOperator
+    from sojourn.kube.api import Api
+    from sojourn.kube.kubeconfig import load
 
     return KubernetesMpiOperator(Api(load))
 
 
 def role_for(tasks: Iterable[Task]) -> str:
     """The least Role of a user who runs these tasks; needs no cluster."""
-    from sojourn.clouds.k8s.kubeconfig import namespace_here
     from sojourn.clouds.k8s.roles import role_text
+    from sojourn.kube.kubeconfig import namespace_here
 
     return role_text(tasks, namespace_here())

@@ -16,7 +16,7 @@ from sojourn.core.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sojourn.clouds.k8s.api import Api
+    from sojourn.kube.api import Api
 
 __all__ = ["look"]
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
-from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.container import is_bucket, place_of
 from sojourn.clouds.k8s.files import check as check_files
-from sojourn.clouds.k8s.kubeconfig import load
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import check_names, options_of
 from sojourn.clouds.k8s.roles import check_rights
@@ -17,6 +15,8 @@ from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, Soj
 from sojourn.core.gang import absolute
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -21,10 +21,10 @@ from sojourn.core.errors import CapacityError, Conflict, NotFound, SojournError,
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from sojourn.clouds.k8s.api import Api, Object
-    from sojourn.clouds.k8s.websocket import Duplex
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
+    from sojourn.kube.api import Api, Object
+    from sojourn.kube.websocket import Duplex
     from sojourn.storage.served.client import ServedStore
     from sojourn.storage.store import Store
 
@@ -96,7 +96,7 @@ class Door:
 
     def _stream(self) -> Duplex:
         """A new connection, wherever the store is by now."""
-        from sojourn.clouds.k8s.websocket import duplex
+        from sojourn.kube.websocket import duplex
 
         pod = self._pod()
         command = _SERVE.format(

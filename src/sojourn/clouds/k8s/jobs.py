@@ -15,10 +15,10 @@ from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.pod import machine_template
 
 if TYPE_CHECKING:
-    from sojourn.clouds.k8s.api import Object
     from sojourn.clouds.k8s.pod import Place
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
+    from sojourn.kube.api import Object
 
 __all__ = [
     "condition",

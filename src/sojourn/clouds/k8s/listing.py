@@ -16,9 +16,9 @@ from sojourn.core.untrusted import UNREADABLE, number, parsed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sojourn.clouds.k8s.api import Api, Object
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
+    from sojourn.kube.api import Api, Object
 
 __all__ = ["final_reports", "states"]
 

@@ -14,9 +14,9 @@ from sojourn.clouds.k8s.scaler import KubernetesScaler, fleet_of
 from sojourn.core.errors import Conflict, NotFound, SojournError
 
 if TYPE_CHECKING:
-    from sojourn.clouds.k8s.api import Object
     from sojourn.core.context import Context
     from sojourn.core.interfaces import Fleet
+    from sojourn.kube.api import Object
 
 __all__ = ["MpiScaler"]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.container import place_of
 from sojourn.clouds.k8s.door import Door
-from sojourn.clouds.k8s.errors import Rejected
 from sojourn.clouds.k8s.jobs import ended, has_run, job, may_have_run, suspended
 from sojourn.clouds.k8s.machines import SPOT_LABELS
 from sojourn.clouds.k8s.mpijob import KIND, given_up, may_have_started, mpijob, paused
@@ -19,13 +18,14 @@ from sojourn.clouds.k8s.pod import machine_template, store_template
 from sojourn.clouds.k8s.secret import SecretObjects
 from sojourn.clouds.k8s.store import TaskStore
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
+from sojourn.kube.errors import Rejected
 from sojourn.storage.data import load_task
 
 if TYPE_CHECKING:
-    from sojourn.clouds.k8s.api import Api, Object
     from sojourn.clouds.k8s.pod import Place
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
+    from sojourn.kube.api import Api, Object
     from sojourn.storage.store import Store
 
 __all__ = ["TaskObjects"]

@@ -23,8 +23,8 @@ from sojourn.core.operators import IMAGE, NAMESPACE, Operator
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sojourn.clouds.k8s.api import Api, Object
     from sojourn.core.context import Context
+    from sojourn.kube.api import Api, Object
 
 __all__ = ["INSTALLING", "KubernetesMpiOperator"]
 

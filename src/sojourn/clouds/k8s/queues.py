@@ -13,8 +13,8 @@ from sojourn.clouds.k8s.resources import Made
 from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sojourn.clouds.k8s.api import Api
     from sojourn.core.context import Context
+    from sojourn.kube.api import Api
 
 __all__ = ["QueueGroup", "check_queues"]
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from sojourn.agent.inside import INSIDE
 from sojourn.clouds.k8s import names
 from sojourn.clouds.k8s.on_machine import places
-from sojourn.clouds.k8s.websocket import execute, forward
-from sojourn.clouds.remote.numbered import Numbered
-from sojourn.clouds.remote.trailer import Trailer
+from sojourn.kube.websocket import execute, forward
+from sojourn.remote.exit_status import Trailer
+from sojourn.remote.remote_pid import Numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sojourn.clouds.k8s.api import Api
-    from sojourn.clouds.k8s.websocket import ExecProcess
     from sojourn.core.context import Context
     from sojourn.core.interfaces import Connection, RemoteProcess, Terminal
+    from sojourn.kube.api import Api
+    from sojourn.kube.websocket import ExecProcess
 
 __all__ = ["KubernetesReach"]
 

@@ -8,7 +8,7 @@ from sojourn.clouds.k8s.jobs import condition
 from sojourn.core.errors import AuthError
 
 if TYPE_CHECKING:
-    from sojourn.clouds.k8s.api import Api, Object
+    from sojourn.kube.api import Api, Object
 
 __all__ = ["cannot_start", "job_obstacle", "last_events", "shortened", "waiting", "when"]
 

@@ -9,7 +9,7 @@ from sojourn.core.errors import SojournError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sojourn.clouds.k8s.api import Api
+    from sojourn.kube.api import Api
 
 __all__ = ["Needed", "allowed", "missing", "refused", "who"]
 

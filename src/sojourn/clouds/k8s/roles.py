@@ -13,9 +13,9 @@ from sojourn.core.parallel import together
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sojourn.clouds.k8s.api import Api
     from sojourn.clouds.k8s.rights import Needed
     from sojourn.core.task import Task
+    from sojourn.kube.api import Api
 
 __all__ = ["NEEDED", "check_rights", "needed_for", "role_text"]
 

@@ -12,19 +12,19 @@ from sojourn.clouds.k8s.on_machine import places
 from sojourn.clouds.k8s.on_machine.pods import stale
 from sojourn.clouds.k8s.reasons import job_obstacle, waiting, when
 from sojourn.clouds.k8s.resources import gone
-from sojourn.clouds.k8s.websocket import execute
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
 from sojourn.core.parallel import together
+from sojourn.kube.websocket import execute
 from sojourn.storage import layout
 from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
-    from sojourn.clouds.k8s.api import Object
     from sojourn.clouds.k8s.objects import TaskObjects
     from sojourn.core.context import Context
     from sojourn.core.interfaces import KeyPair
+    from sojourn.kube.api import Object
 
 __all__ = ["KubernetesScaler", "fleet_of", "is_machine"]
 

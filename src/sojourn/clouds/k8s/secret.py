@@ -20,9 +20,9 @@ from sojourn.storage.store import ObjectInfo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sojourn.clouds.k8s.api import Api, Object
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
+    from sojourn.kube.api import Api, Object
 
 __all__ = ["SecretObjects", "check_size", "in_secret"]
 

@@ -9,8 +9,8 @@ from sojourn.core.errors import AuthError, InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sojourn.clouds.k8s.api import Api, Object
     from sojourn.core.task import Task
+    from sojourn.kube.api import Api, Object
 
 __all__ = ["check", "default_class"]
 

@@ -6,8 +6,8 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.local.folders import data_root, machines_root
 from sojourn.clouds.local.launcher import HOW_TO_INSTALL, find_launcher
+from sojourn.clouds.local.locations import data_root, machines_root
 from sojourn.core.errors import SojournError
 from sojourn.core.finding import Finding
 from sojourn.storage.store import StoreAddress, open_store

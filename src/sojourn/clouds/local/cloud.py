@@ -7,13 +7,13 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.local import folders
-from sojourn.clouds.local.folders import TaskFolders
+from sojourn.clouds.local import locations
 from sojourn.core.argument import arguments_of
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.images import container_image, made_image
 from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
+from sojourn.host.folders import TaskFolders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ class LocalCloud:
 
     @classmethod
     def from_environment(cls) -> LocalCloud:
-        return cls(folders.data_root(), folders.machines_root())
+        return cls(locations.data_root(), locations.machines_root())
 
     def check_form(self, task: Task) -> None:
         size = task.machine.partition("+")[0]

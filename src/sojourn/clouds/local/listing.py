@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.local.files import read_lock, read_machines, read_small
-from sojourn.clouds.local.folders import TaskFolders
-from sojourn.clouds.local.place import Place, Supervised
-from sojourn.clouds.local.starts import Starts
-from sojourn.clouds.local.strays import is_agent
-from sojourn.clouds.local.wanted import Wanted
 from sojourn.core.report import Report
 from sojourn.core.status import MACHINES_AT_MOST, RankRecord, task_status
 from sojourn.core.untrusted import LARGEST, UNREADABLE, number, parsed_bytes
+from sojourn.host.backoff import Starts
+from sojourn.host.desired_count import Wanted
+from sojourn.host.files import read_lock, read_machines, read_small
+from sojourn.host.folders import TaskFolders
+from sojourn.host.identity import Place, Supervised
+from sojourn.host.orphans import is_agent
 from sojourn.storage import layout
 from sojourn.storage.lease import Mark
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.environment import inherited, script_environment
-from sojourn.clouds.local.guests import add_guest, kill_session
-from sojourn.clouds.local.strays import environment
-from sojourn.clouds.remote.process import start
 from sojourn.core.errors import NotFound, SojournError, Transient
+from sojourn.host.exec_sessions import add_guest, kill_session
+from sojourn.host.orphans import environment
+from sojourn.remote.subprocesses import start
 from sojourn.storage.data import StoreData, load_environment
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sojourn.clouds.local.scaler import LocalScaler
-    from sojourn.clouds.remote.process import Piped, Shown
     from sojourn.core.context import Context
     from sojourn.core.interfaces import RemoteProcess, Terminal
+    from sojourn.remote.subprocesses import Piped, Shown
     from sojourn.storage.store import Store
 
 __all__ = ["LocalReach"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.local.folders import remove_empty
 from sojourn.core.errors import Transient
+from sojourn.host.folders import remove_empty
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.disk import remove_tree
-from sojourn.clouds.local.files import (
+from sojourn.core.errors import Conflict, IntegrityError, NotFound, Transient
+from sojourn.core.events import CloudEvent
+from sojourn.core.interfaces import Fleet, KeyPair, Member
+from sojourn.host.backoff import Starts
+from sojourn.host.desired_count import Wanted
+from sojourn.host.environment import needed
+from sojourn.host.exec_sessions import kill_guests
+from sojourn.host.files import (
     read_held,
     read_lock,
     read_machines,
@@ -21,17 +28,10 @@ from sojourn.clouds.local.files import (
     write_lock,
     write_whole,
 )
-from sojourn.clouds.local.folders import TaskFolders, list_disks, remove_empty
-from sojourn.clouds.local.guests import kill_guests
-from sojourn.clouds.local.machines import Settings
-from sojourn.clouds.local.place import Place, Supervised
-from sojourn.clouds.local.starts import Starts
-from sojourn.clouds.local.strays import agents, is_agent, is_supervisor, kill_strays
-from sojourn.clouds.local.surroundings import needed
-from sojourn.clouds.local.wanted import Wanted
-from sojourn.core.errors import Conflict, IntegrityError, NotFound, Transient
-from sojourn.core.events import CloudEvent
-from sojourn.core.interfaces import Fleet, KeyPair, Member
+from sojourn.host.folders import TaskFolders, list_disks, remove_empty
+from sojourn.host.identity import Place, Supervised
+from sojourn.host.machines import Settings
+from sojourn.host.orphans import agents, is_agent, is_supervisor, kill_strays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,7 +229,7 @@ class LocalScaler:
             os.close(lock)
 
     def _start_supervisor(self, lock: int) -> None:
-        program = [sys.executable, "-m", "sojourn.clouds.local.supervisor"]
+        program = [sys.executable, "-m", "sojourn.host.supervisor"]
         with open(self._folders.supervisor_log, "ab") as log:
             if log.tell() > _LONGEST_LOG:
                 log.truncate(0)

@@ -9,14 +9,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.agent.inside import INSIDE
-from sojourn.clouds.remote.numbered import Numbered
-from sojourn.clouds.remote.process import start
-from sojourn.clouds.remote.trailer import Trailer
 from sojourn.clouds.vm.paths import HOST_KEYS
-from sojourn.clouds.vm.ssh import Access, Client
-from sojourn.clouds.vm.ssh_process import SshConnection, SshProcess, end
 from sojourn.core.errors import IntegrityError, NotFound, Transient
 from sojourn.core.images import container_image
+from sojourn.remote.exit_status import Trailer
+from sojourn.remote.remote_pid import Numbered
+from sojourn.remote.subprocesses import start
+from sojourn.ssh.client import Access, Client
+from sojourn.ssh.process import SshConnection, SshProcess, end
 from sojourn.storage.data import load_task
 
 if TYPE_CHECKING:

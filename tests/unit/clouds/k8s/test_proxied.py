@@ -15,9 +15,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
-from sojourn.clouds.k8s.api import Api
-from sojourn.clouds.k8s.kubeconfig import load
-from sojourn.clouds.k8s.websocket import execute, forward
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import load
+from sojourn.kube.websocket import execute, forward
 from tests.support.tls import server_context
 from tests.unit.clouds.k8s.server import Authority, Proxy
 

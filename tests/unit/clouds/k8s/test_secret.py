@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.on_machine.taskstore import TaskStore as MachineStore
 from sojourn.clouds.k8s.secret import SecretObjects, check_size, in_secret
 from sojourn.clouds.k8s.store import TaskStore
@@ -19,6 +18,7 @@ from sojourn.core.errors import Conflict, InvalidInput, NotFound, Transient
 from sojourn.core.gang import FILES_AT_MOST
 from sojourn.core.ids import TaskId
 from sojourn.core.task import Task
+from sojourn.kube.api import Api
 from sojourn.storage import layout
 from sojourn.storage.store import Store, StoreAddress, open_store
 from tests.unit.clouds.k8s.cluster import MemoryApi

@@ -10,9 +10,7 @@ import pytest
 import yaml
 
 from sojourn.clouds.k8s import names
-from sojourn.clouds.k8s.api import Api
 from sojourn.clouds.k8s.checkup import look
-from sojourn.clouds.k8s.kubeconfig import Cluster, Login, User
 from sojourn.clouds.k8s.listing import final_reports, states
 from sojourn.clouds.k8s.reasons import cannot_start, job_obstacle, waiting
 from sojourn.clouds.k8s.roles import NEEDED, check_rights, role_text
@@ -23,6 +21,8 @@ from sojourn.core.ids import TaskId
 from sojourn.core.report import Outcome, Report
 from sojourn.core.status import State
 from sojourn.core.task import Storage, Task
+from sojourn.kube.api import Api
+from sojourn.kube.kubeconfig import Cluster, Login, User
 from tests.unit.clouds.k8s.cluster import MemoryApi, Object
 
 _ID = TaskId.deterministic("test")

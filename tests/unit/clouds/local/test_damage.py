@@ -14,8 +14,8 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State
-from sojourn.clouds.local.files import write_whole
 from sojourn.core.errors import IntegrityError
+from sojourn.host.files import write_whole
 from tests.support.waiting import until
 
 DAMAGES = {"empty": b"", "torn": b'{"format": 1, "ta', "other": b"[]", "binary": b"\xff\0"}

@@ -15,12 +15,12 @@ import pytest
 
 import sojourn
 from sojourn import Storage, Task
-from sojourn.clouds.local.folders import TaskFolders
-from sojourn.clouds.local.place import Place, Supervised
 from sojourn.clouds.local.scaler import LocalScaler
 from sojourn.core.context import Context
 from sojourn.core.errors import Conflict
 from sojourn.core.ids import TaskId
+from sojourn.host.folders import TaskFolders
+from sojourn.host.identity import Place, Supervised
 from tests.support.waiting import until
 
 CTX = Context()

@@ -11,9 +11,9 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State, Task
-from sojourn.clouds.local import wanted
-from sojourn.clouds.local.folders import TaskFolders
-from sojourn.clouds.local.wanted import Wanted
+from sojourn.host import desired_count
+from sojourn.host.desired_count import Wanted
+from sojourn.host.folders import TaskFolders
 from tests.support.disks import small_disk
 from tests.support.waiting import until
 
@@ -55,7 +55,7 @@ def test_none_is_wanted_without_any_space(
     def full(path: Path, text: str) -> None:
         raise OSError(error, "full")
 
-    monkeypatch.setattr(wanted, "write_whole", full)
+    monkeypatch.setattr(desired_count, "write_whole", full)
     with pytest.raises(OSError, match="full"):
         Wanted(folders).set(3)
     assert Wanted(folders).read().machines == 2
@@ -71,7 +71,7 @@ def test_other_errors_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def broken(path: Path, text: str) -> None:
         raise OSError(errno.EIO, "broken")
 
-    monkeypatch.setattr(wanted, "write_whole", broken)
+    monkeypatch.setattr(desired_count, "write_whole", broken)
     with pytest.raises(OSError, match="broken"):
         Wanted(folders).set(0)
     assert Wanted(folders).read().machines == 2

@@ -14,11 +14,11 @@ import pytest
 import sojourn
 from sojourn import Handle, State, Task, api
 from sojourn.clouds.local import make_cloud
-from sojourn.clouds.local.files import read_lock
-from sojourn.clouds.local.folders import TaskFolders
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.core.status import Status
+from sojourn.host.files import read_lock
+from sojourn.host.folders import TaskFolders
 from tests.support.waiting import until
 
 

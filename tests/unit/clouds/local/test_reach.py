@@ -11,9 +11,9 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State, Task
-from sojourn.clouds.local.strays import began
 from sojourn.core.errors import NotFound, Transient
 from sojourn.core.interfaces import RemoteProcess
+from sojourn.host.orphans import began
 from tests.support.waiting import until
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 import sojourn
-from sojourn.clouds.local.folders import TaskFolders
 from sojourn.clouds.local.scaler import LocalScaler
-from sojourn.clouds.local.starts import Starts
-from sojourn.clouds.local.supervisor import Supervisor
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.task import Task
+from sojourn.host.backoff import Starts
+from sojourn.host.folders import TaskFolders
+from sojourn.host.supervisor import Supervisor
 from tests.support.waiting import until
 
 CTX = Context()

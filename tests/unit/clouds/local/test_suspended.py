@@ -14,9 +14,9 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State, Storage, Task
-from sojourn.clouds.local.files import read_machines
-from sojourn.clouds.local.folders import TaskFolders
 from sojourn.engine import lifecycle
+from sojourn.host.files import read_machines
+from sojourn.host.folders import TaskFolders
 from tests.support.waiting import until
 
 

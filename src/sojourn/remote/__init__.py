@@ -1,0 +1,1 @@
+"""Commands that run elsewhere, whatever leads there: processes here that stand for them."""
