@@ -7,10 +7,15 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import sojourn
 from tests.support.seaweed import Seaweed
+
+# How long an example takes says something of the computer, and nothing of the code.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_configure() -> None:

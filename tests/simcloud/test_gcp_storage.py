@@ -373,7 +373,6 @@ def test_any_operations_do_what_a_dictionary_does(googler: User, bucket: GCSStor
         settings=settings(
             max_examples=15,
             stateful_step_count=25,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

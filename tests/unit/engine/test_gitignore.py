@@ -156,7 +156,7 @@ _PATTERNS = st.builds(
 _FILES = st.lists(_PATTERNS, max_size=4).map("\n".join)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(top=_FILES, nested=_FILES, exclude=_FILES)
 def test_as_git_does_with_anything(top: str, nested: str, exclude: str) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -90,7 +90,7 @@ _PATHS = (
 _SOME = st.frozensets(st.sampled_from(_PATHS))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(_SOME, _SOME, _SOME, _SOME, st.sampled_from([".", "out", "sub", ".venv"]))
 def test_what_is_said_to_come_home_does(
     pushed: frozenset[str],

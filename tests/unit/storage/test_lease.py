@@ -310,7 +310,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(ACTIONS)
 def test_at_most_one_live_attempt_of_a_rank_counts(actions: list[tuple[int, str]]) -> None:
     store = Clocked(memory_store())

@@ -18,7 +18,7 @@ from sojourn.storage.store import Store
 from tests.support.faults import Fault, FaultyStore, WatchedStore, memory_store
 
 PUTS = frozenset({"put"})
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=150)
 
 
 @pytest.fixture(autouse=True)

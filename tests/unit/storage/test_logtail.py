@@ -94,7 +94,7 @@ def test_the_pieces_of_a_line_count_once() -> None:
     assert _texts(store, tail=3) == ["one", "be", "gin", "ning", "half"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=4), max_size=6

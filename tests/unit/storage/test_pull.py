@@ -239,9 +239,7 @@ def test_the_mode_of_a_local_folder_stays_as_it_is(home: Home) -> None:
 random_trees = trees(small=64, chunk=256, at_most=6)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(base=random_trees, ranks=st.lists(random_trees, min_size=1, max_size=3))
 def test_no_content_of_any_rank_is_ever_lost(
     base: dict[str, Node],

@@ -280,7 +280,6 @@ random_trees = trees(small=64, chunk=256, at_most=8)
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(

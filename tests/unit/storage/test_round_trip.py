@@ -32,7 +32,6 @@ pytestmark = pytest.mark.usefixtures("tiny_limits", "quick_cooling")
 random_trees = trees(small=SMALL, chunk=CHUNK)
 relaxed = settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -444,7 +444,6 @@ def test_no_sleep_in_the_image(make: Make, tmp_path: Path) -> None:
 
 @settings(
     max_examples=15,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

@@ -39,7 +39,7 @@ _templates = _maps(_scalars)
 _patches = _maps(st.one_of(_scalars, st.none()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(_templates, _patches)
 def test_a_patch_applied_twice_is_a_patch_applied_once(base: Any, patch: Any) -> None:
     before = copy.deepcopy((base, patch))
@@ -48,14 +48,14 @@ def test_a_patch_applied_twice_is_a_patch_applied_once(base: Any, patch: Any) ->
     assert (base, patch) == before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(_templates)
 def test_nothing_and_oneself_change_nothing(base: Any) -> None:
     assert merged(base, {}) == base
     assert merged(base, base) == base
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(_templates, _patches)
 def test_null_never_stays(base: Any, patch: Any) -> None:
     def nulls(value: Any) -> bool:

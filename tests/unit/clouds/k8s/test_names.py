@@ -45,7 +45,7 @@ def _made(tags: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return found["labels"], others
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(_texts, _texts, max_size=4))
 def test_labels_are_valid_and_no_tag_is_lost(tags: dict[str, str]) -> None:
     labels, others = _made(tags)

@@ -30,7 +30,6 @@ _BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
 
 
 @parsers
-@settings(deadline=None)
 @given(st.lists(part, max_size=4), st.integers(0, 3), st.integers(0, 3))
 def test_a_place_is_written_in_one_way(
     parse_container: Any, parts: list[str], before: int, after: int
@@ -46,7 +45,6 @@ def test_a_place_is_written_in_one_way(
 
 
 @parsers
-@settings(deadline=None)
 @given(st.text(alphabet="ab./-_=*?'$ä\n", max_size=12))
 def test_nothing_that_could_mean_something_else_in_a_policy_passes(
     parse_container: Any, text: str
@@ -58,7 +56,6 @@ def test_nothing_that_could_mean_something_else_in_a_policy_passes(
         assert not {"", ".", ".."} & set(folder.split("/") if folder else ())
 
 
-@settings(deadline=None)
 @given(folders, folders)
 def test_folders_overlap_if_one_is_in_the_other(one: str, other: str) -> None:
     inside = other in (*ancestors(one), one) or one in ancestors(other)
@@ -84,7 +81,7 @@ def _readable(where: str, path: str) -> list[bool]:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(folders, folders)
 def test_machines_read_their_own_folder_and_no_other_be_it_inside(one: str, other: str) -> None:
     """What is in a folder of a name that a store uses is refused before: see `Folder`."""
