@@ -17,11 +17,13 @@ from bench import (
     startup,
     storage,
     terraform,
+    walk,
     wire,
 )
 
 _ALL = {
     "startup": startup.main,
+    "walk": walk.main,
     "local": local.main,
     "storage": storage.main,
     "wire": wire.main,

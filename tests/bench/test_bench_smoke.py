@@ -19,6 +19,7 @@ _SERVER = (Path(sys.executable).parent / "weed").exists() or shutil.which("weed"
     ("name", "rows"),
     [
         ("storage", ["200 x 10 KiB, up", "200 x 10 KiB, one file changed", "16 MiB, down"]),
+        ("walk", ["sojourn run -- true"]),
         ("memory", ["16 MiB in one file", "1,000 empty files"]),
         pytest.param(
             "wire",
