@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sojourn.core.about import About, MachineArgument
+from sojourn.clouds.k8s.about import ABOUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,39 +18,6 @@ if TYPE_CHECKING:
     from sojourn.core.task import Task
 
 __all__ = ["ABOUT", "examine", "make_cloud", "make_mpi_operator", "role_for"]
-
-ABOUT = About(
-    title="Kubernetes",
-    aliases=("kubernetes",),
-    extra="k8s",
-    packages=("httpx", "websockets"),
-    modules=("httpx", "websockets"),
-    variables=(
-        "KUBECONFIG",
-        "KUBECONFIG_DATA",
-        "KUBERNETES_CONFIGURATION",
-        "KUBERNETES_SERVICE_HOST",
-    ),
-    files=("~/.kube/config",),
-    options=(
-        ("agent_image", "image of the agent's container, with Python 3.10 or later"),
-        ("pod", "YAML with `metadata` and `spec`, merged into pods as `kubectl patch` does"),
-        ("queue", "queue of Volcano, which starts all machines of a gang together"),
-        ("storage_class", "storage class of the task's claim (default: the cluster's)"),
-    ),
-    mpi_operator=True,
-    role=True,
-    machine_arguments=(
-        MachineArgument(
-            "kubernetes_node_selector", "region", "Labels of the nodes to run on.", pairs=True
-        ),
-        MachineArgument(
-            "kubernetes_readiness_command",
-            "",
-            "No effect: machines are ready when they answer, runners when they are online.",
-        ),
-    ),
-)
 
 
 def make_cloud() -> Cloud:

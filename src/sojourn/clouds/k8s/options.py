@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.k8s import ABOUT
+from sojourn.clouds.k8s.about import ABOUT
 from sojourn.core.errors import InvalidInput
 from sojourn.core.images import container_image, is_reference, made_image
 
