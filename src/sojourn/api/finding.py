@@ -10,6 +10,7 @@ from sojourn import clouds, engine
 from sojourn.api.handle import Handle
 from sojourn.api.telling import OnEvent, context_for
 from sojourn.core.errors import (
+    LIST_ALL,
     AuthError,
     Cancelled,
     InvalidInput,
@@ -141,7 +142,7 @@ def _missing(id: str, missed: list[SojournError]) -> SojournError:
     if missed:
         kind = AuthError if isinstance(missed[0], AuthError) else Transient
         return kind(f"Could not find task {id}. {missed[0].message}", hint=missed[0].hint)
-    hint = "Run `sojourn list` to see all tasks."
+    hint = LIST_ALL
     others = clouds.not_set_up()
     if others:
         hint += f" Not searched (not set up on this computer): {', '.join(others)}."

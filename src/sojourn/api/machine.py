@@ -149,7 +149,7 @@ def machine_task(startup_script: str, fields: Fields) -> Task:
         return changed(plain, given)
     except InvalidInput as error:
         problems = [_in_users_words(problem) for problem in error.problems]
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:]) from error
+        raise InvalidInput.of(problems) from error
 
 
 def _in_users_words(problem: Problem) -> Problem:

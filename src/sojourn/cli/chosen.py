@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import Conflict, NotFound, SojournError
+from sojourn.core.errors import LIST_ALL, Conflict, NotFound, SojournError
 
 if TYPE_CHECKING:
     from sojourn.api import Handle
@@ -31,7 +31,7 @@ def chosen(session: Session, id: str | None) -> Handle:
     if not handle.exists():
         raise NotFound(
             f"Task {handle.id}, the last one created in this folder, no longer exists",
-            hint="Run `sojourn list` to see all tasks.",
+            hint=LIST_ALL,
         )
     session.ctx.note(f"Using {handle.short}, the last task created in this folder")
     return handle

@@ -19,8 +19,13 @@ A message says what happened and why; `hint` says what to do next.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = [
+    "LIST_ALL",
     "AuthError",
     "Cancelled",
     "CapacityError",
@@ -71,6 +76,11 @@ class InvalidInput(SojournError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
         self.path = path
 
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> InvalidInput:
+        """All of them, of which there is at least one."""
+        return cls(problems[0].path, problems[0].message, *problems[1:])
+
 
 class MissingDependency(SojournError):
     """An optional part is not installed."""
@@ -86,8 +96,16 @@ class AuthError(SojournError):
     """Credentials are missing, expired or not sufficient."""
 
 
+LIST_ALL = "Run `sojourn list` to see all tasks."
+
+
 class NotFound(SojournError):
     """The thing is not there."""
+
+    @classmethod
+    def task(cls, id: object, why: str = "") -> NotFound:
+        """A task is not there; `why` goes on with the sentence."""
+        return cls(f"Task {id} not found{why}", hint=LIST_ALL)
 
 
 class Conflict(SojournError):

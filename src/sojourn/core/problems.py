@@ -68,7 +68,7 @@ def refuse(problems: Iterator[Problem]) -> None:
     """Raise InvalidInput if there are any."""
     found = list(problems)
     if found:
-        raise InvalidInput(found[0].path, found[0].message, *found[1:])
+        raise InvalidInput.of(found)
 
 
 def kind_problems(holder: Any, prefix: str, *others: str) -> Iterator[Problem]:

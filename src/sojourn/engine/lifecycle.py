@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sojourn.core.errors import (
+    LIST_ALL,
     Cancelled,
     Conflict,
     IntegrityError,
@@ -78,9 +79,7 @@ class Deleted(NotFound):
     """Another command deleted the task meanwhile."""
 
     def __init__(self, id: TaskId | str) -> None:
-        super().__init__(
-            f"Task {id} was deleted by another command", hint="Run `sojourn list` to see all tasks."
-        )
+        super().__init__(f"Task {id} was deleted by another command", hint=LIST_ALL)
 
 
 @contextmanager
@@ -251,4 +250,4 @@ def check_rank(rank: int, parallelism: int) -> None:
 def require(ctx: Context, cloud: Cloud, id: TaskId) -> None:
     """Refuse a task of which nothing is there."""
     if not exists(ctx, cloud, id):
-        raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
+        raise NotFound.task(id)

@@ -61,9 +61,7 @@ def _look(ctx: Context, cloud: Cloud, id: TaskId) -> tuple[Status, Fleet | None,
         task = data.load(ctx)
     except NotFound as error:
         if not exists(ctx, cloud, id):
-            raise NotFound(
-                f"Task {id} not found", hint="Run `sojourn list` to see all tasks."
-            ) from error
+            raise NotFound.task(id) from error
         return INCOMPLETE, fleet, None
     if fleet is None:
         activity = data.uploading(ctx)

@@ -7,6 +7,7 @@ import ssl
 from typing import Any
 
 from sojourn.core.errors import (
+    LIST_ALL,
     AuthError,
     Conflict,
     InvalidInput,
@@ -93,7 +94,7 @@ def _absent(message: str, told: str) -> NotFound:
             f"Namespace {name} not found",
             hint=f"Run `kubectl create namespace {name}`, or set SOJOURN_K8S_NAMESPACE.",
         )
-    return NotFound(message, hint="Run `sojourn list` to see all tasks.")
+    return NotFound(message, hint=LIST_ALL)
 
 
 def _forbidden(what: str, told: str, namespace: str) -> SojournError:

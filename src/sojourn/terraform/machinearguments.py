@@ -176,7 +176,7 @@ def _in_two(message: str) -> str:
 
 
 def _refusal(problems: Sequence[Problem], hint: str = "") -> InvalidInput:
-    refused = InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+    refused = InvalidInput.of(problems)
     refused.hint = hint
     return refused
 

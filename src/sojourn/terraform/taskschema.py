@@ -219,7 +219,7 @@ def task_of(values: Object) -> Task:
     except InvalidInput as error:
         problems += error.problems
     if problems:
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+        raise InvalidInput.of(problems)
     return task
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.credentials import Used
 from sojourn.core.errors import (
+    LIST_ALL,
     AuthError,
     CapacityError,
     Conflict,
@@ -161,7 +162,7 @@ def _ours(
     told = f"{error.response['Error'].get('Message', code)} ({code})"
     message = f"{what}: {told}"
     if code in ABSENT or (code == "ValidationError" and _ABSENT_GROUP.search(told)):
-        return NotFound(message, hint="Run `sojourn list` to see all tasks.")
+        return NotFound(message, hint=LIST_ALL)
     if code in _DENIED or (code == "ValidationError" and _REFUSED.search(message)):
         return _denied(message, decode)
     if code in _LOGIN:

@@ -125,7 +125,7 @@ class Locations(Known[Location]):
                     return self._in_container(id, where, container)
                 return Location(where, str(id), "", where)
         why = "; the bucket of this name belongs to another account" if stranger else ""
-        raise NotFound(f"Task {id} not found{why}", hint="Run `sojourn list` to see all tasks.")
+        raise NotFound.task(id, why)
 
     def claim(self, bucket: str) -> None:
         """It was made just now, so it is ours."""

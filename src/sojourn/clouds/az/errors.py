@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az.credentials import used
 from sojourn.core.errors import (
+    LIST_ALL,
     AuthError,
     CapacityError,
     Conflict,
@@ -99,7 +100,7 @@ def _ours(status: int, code: str, told: str, what: str) -> SojournError:
     if code == "SubscriptionNotFound":
         return AuthError(message, hint="Check AZURE_SUBSCRIPTION_ID and your login (`az login`).")
     if status == 404:
-        return NotFound(message, hint="Run `sojourn list` to see all tasks.")
+        return NotFound(message, hint=LIST_ALL)
     if status == 401:
         shown = used()
         hint = f"{shown.remedy} Run `sojourn doctor` to see your identity."

@@ -68,7 +68,7 @@ def check_container(task: Task) -> None:
         Problem(f"storage.container_opts.{name}", "not supported by Azure") for name in unknown
     ]
     if problems:
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+        raise InvalidInput.of(problems)
     if not given.container:
         return
     name, _ = parse_container(given.container)
@@ -183,4 +183,4 @@ class Locations(Known[Location]):
 
 
 def _missing(id: TaskId) -> NotFound:
-    return NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
+    return NotFound.task(id)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.vm import rest
 from sojourn.clouds.vm.rest import Refused, Unreachable
 from sojourn.core.errors import (
+    LIST_ALL,
     AuthError,
     CapacityError,
     Conflict,
@@ -130,7 +131,7 @@ def _is_rate(told: _Told) -> bool:
 def _ours(what: str, told: _Told, login: Login | None) -> SojournError:
     message = f"{what}: {told.message}"
     if told.status == 404 or told.reason in _ABSENT:
-        return NotFound(message, hint="Run `sojourn list` to see all tasks.")
+        return NotFound(message, hint=LIST_ALL)
     if told.status == 401:
         return _rejected(told, login)
     if _NO_CAPACITY.search(f"{told.reason} {told.message}"):

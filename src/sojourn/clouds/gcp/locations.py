@@ -125,7 +125,7 @@ class Locations(Known[Location]):
             self.ensure_ours(str(id))
         except Conflict:
             why = "; the bucket of this name belongs to another project"
-        raise NotFound(f"Task {id} not found{why}", hint="Run `sojourn list` to see all tasks.")
+        raise NotFound.task(id, why)
 
     def _in_bucket(self, name: str) -> Location | None:
         """Names are global: only one of this project counts."""

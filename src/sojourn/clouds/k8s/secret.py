@@ -109,9 +109,7 @@ class SecretObjects:
         try:
             return self._api.get("Secret", str(self._id))
         except NotFound as error:
-            raise NotFound(
-                f"Task {self._id} not found", hint="Run `sojourn list` to see all tasks."
-            ) from error
+            raise NotFound.task(self._id) from error
 
     def _change(self, write: Callable[[Object], object]) -> None:
         """Read, change and write; once more if somebody else was faster."""

@@ -109,7 +109,7 @@ class LocalCloud:
 
         folder = self._folders(id).store
         if not folder.is_dir():
-            raise NotFound(f"Task {id} not found", hint="Run `sojourn list` to see all tasks.")
+            raise NotFound.task(id)
         return open_store(StoreAddress(f"file://{folder}"))
 
     def reach(self, id: TaskId, machine: str) -> Reach:

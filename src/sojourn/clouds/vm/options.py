@@ -58,7 +58,7 @@ def check_options(task: Task, cloud: str, own: Sequence[str] = ()) -> None:
         if name not in known
     ]
     if problems:
-        raise InvalidInput(problems[0].path, problems[0].message, *problems[1:])
+        raise InvalidInput.of(problems)
     ssh_from(task)
     network_of(task)
     _check_images(task)
