@@ -53,7 +53,13 @@ def read_tasks(path: Path) -> list[TaskFile]:
 
     A relative `storage.workdir` is taken from the file's folder, and comes back absolute.
     """
-    suffix = path.suffix.lower()
+    try:
+        return _read_tasks(path, path.suffix.lower())
+    except RecursionError as error:
+        raise InvalidInput(str(path), "too deeply nested to be a task") from error
+
+
+def _read_tasks(path: Path, suffix: str) -> list[TaskFile]:
     if suffix in _YAML:
         # The readers are imported only when one is needed: the parsers are slow to load.
         from sojourn.taskfiles.yamlfile import read_yaml

@@ -64,3 +64,17 @@ print(sorted({{"yaml", "msgspec", "hcl2", "lark"}} & set(sys.modules)))
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("task.yaml", "script: " + "[" * 5000),
+        ("main.tf", f'resource "iterative_task" "a" {{\n script = {"[" * 5000}{"]" * 5000}\n}}\n'),
+    ],
+)
+def test_a_file_too_deep_to_read_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(InvalidInput, match=f"{name}: too deeply nested to be a task"):
+        read_tasks(file)
