@@ -142,10 +142,7 @@ class Locations(Known[Location]):
     def ensure_ours(self, name: str) -> None:
         """Refuse the bucket of a task that belongs to somebody else: names are global, and can be
         known beforehand. Absent: raises nothing."""
-        if name in self._ours:
-            return
-        if any(each["name"] == name for each in self._buckets(name)):
-            self._ours.add(name)
+        if name in self._ours or self._is_listed(name):
             return
         try:
             self._bucket(name)
@@ -154,10 +151,18 @@ class Locations(Known[Location]):
         except AuthError as error:
             if not is_denied(error):
                 raise
+        if self._is_listed(name):  # another command made it since the first look
+            return
         raise Conflict(
             f"Bucket {name} belongs to another project; it was not touched",
             hint="Choose another name.",
         )
+
+    def _is_listed(self, name: str) -> bool:
+        """Whether this project has a bucket of the name."""
+        if any(each["name"] == name for each in self._buckets(name)):
+            self._ours.add(name)
+        return name in self._ours
 
     def tasks(self) -> dict[TaskId, Location]:
         """All tasks: those with a bucket of their own, and those with a firewall rule."""

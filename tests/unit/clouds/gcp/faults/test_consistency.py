@@ -10,6 +10,7 @@ from _pytest.mark import ParameterSet
 
 from sojourn import api
 from sojourn.clouds.gcp import account, store
+from sojourn.clouds.gcp.locations import Locations
 from sojourn.core.errors import (
     AuthError,
     Cancelled,
@@ -100,6 +101,23 @@ def test_two_creations_at_a_time_make_one_task(laptop: Laptop) -> None:
         assert laptop.has_all()
         laptop.delete()
         assert laptop.sim.inventory() == []
+
+
+def test_a_bucket_that_another_command_makes_between_two_looks_is_ours(
+    laptop: Laptop, user: User
+) -> None:
+    def make(call: Any) -> None:
+        if call.name == "storage:buckets.get" and not made:
+            made.append(call)
+            query = {"project": laptop.account.project}
+            user.call("POST", "storage", "storage/v1/b", {"name": NAME, "location": "US"}, **query)
+
+    made: list[Any] = []
+    laptop.sim.watch(make)
+    Locations(laptop.account).ensure_ours(NAME)
+    assert made
+    laptop.sim.watch(lambda _: None)
+    user.call("DELETE", "storage", f"storage/v1/b/{NAME}")
 
 
 def test_a_group_that_is_being_deleted_is_waited_for(laptop: Laptop, user: User) -> None:
