@@ -212,7 +212,8 @@ run_program() {
 	: > "$state/running"
 	as_user "$@"
 	code=$?
-	kill $! 2>/dev/null
+	# Another signal could come before its shell has set aside the traps of this one, and be lost.
+	kill -KILL $! 2>/dev/null
 	exit $code
 }
 
