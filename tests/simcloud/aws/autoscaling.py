@@ -29,7 +29,7 @@ _IGNORED = {
     "DefaultCooldown", "TerminationPolicies", "HonorCooldown",
 }  # fmt: skip
 """Parameters that may be given and change nothing here."""
-_PROCESSES = {"AZRebalance", "Launch", "ScheduledActions"}
+_PROCESSES = {"AZRebalance", "Launch", "ScheduledActions", "Terminate"}
 _KNOWN = {
     "CreateAutoScalingGroup": {
         "AutoScalingGroupName", "MinSize", "MaxSize", "DesiredCapacity", "LaunchTemplate",
@@ -72,6 +72,7 @@ class AutoScaling:
             "RecordLifecycleActionHeartbeat": self._heartbeat,
             "ResumeProcesses": self._resume,
             "SetDesiredCapacity": self._set_desired,
+            "SetInstanceProtection": self._protect,
             "SuspendProcesses": self._suspend,
             "TerminateInstanceInAutoScalingGroup": self._terminate,
             "UpdateAutoScalingGroup": self._update,
@@ -169,6 +170,15 @@ class AutoScaling:
         group = self._changeable(region, given)
         for name in _processes(given):
             group.suspended.pop(name, None)
+
+    def _protect(self, region: str, given: Given) -> None:
+        group = self._changeable(region, given)
+        for instance in given["InstanceIds"]:
+            if instance not in group.members:
+                raise _invalid(
+                    f"The instance {instance} is not part of Auto Scaling group {group.name}."
+                )
+            group.members[instance].protected = given["ProtectedFromScaleIn"]
 
     def _delete(self, region: str, given: Given) -> None:
         group = self._found(region, given)

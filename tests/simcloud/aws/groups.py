@@ -89,6 +89,7 @@ class Member:
     launch: Activity
     state: str = "Pending"
     health: str = "Healthy"
+    protected: bool = False  # stays when the group gets smaller
     termination: Activity | None = None
     waits: dict[str, float] = field(default_factory=dict)  # hooks that hold it, each until when
     waits_since: float = 0.0
@@ -105,7 +106,7 @@ class Member:
             "LifecycleState": self.state,
             "HealthStatus": self.health,
             "LaunchTemplate": self.template,
-            "ProtectedFromScaleIn": False,
+            "ProtectedFromScaleIn": self.protected,
         }
 
 

@@ -235,8 +235,11 @@ class Scaler:
     @staticmethod
     def _victims(group: Group, count: int) -> list[Member]:
         """The oldest of the fullest zones, as the default policy has it."""
+        if "Terminate" in group.suspended:
+            return []
         zones = Counter(member.instance.zone for member in group.staying)
-        return sorted(group.staying, key=lambda member: -zones[member.instance.zone])[:count]
+        open_to_it = [member for member in group.staying if not member.protected]
+        return sorted(open_to_it, key=lambda member: -zones[member.instance.zone])[:count]
 
     def _launch(self, group: Group, now: float) -> None:
         """Try to launch one instance, where there are fewest and it has not just failed."""

@@ -42,6 +42,7 @@ _HERE = ("pending", "running", "shutting-down", "stopping")
 _AT_ONCE = 200  # values of a filter
 _LAUNCH = "Launch"  # a process of the group
 _SCHEDULE = "ScheduledActions"  # another
+_LEAVE = "Terminate"  # and the one that takes machines away
 _HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up for no longer
 _PATIENCE = 120.0
 _GONE_WITHIN = 900.0
@@ -140,13 +141,32 @@ class AwsScaler(AwsResource):
             self._disarm()
         if group["MinSize"] or group["MaxSize"] < machines:
             self._reset(group, machines)
-            return
-        self._call(
-            "set_desired_capacity",
-            AutoScalingGroupName=self._name,
-            DesiredCapacity=machines,
-            HonorCooldown=False,
-        )
+        else:
+            self._call(
+                "set_desired_capacity",
+                AutoScalingGroupName=self._name,
+                DesiredCapacity=machines,
+                HonorCooldown=False,
+            )
+        if not machines:
+            self._release(group)
+
+    def _release(self, group: Any) -> None:
+        """Take away, with notice, the machines that a script keeps from leaving with the others.
+
+        Protection is from a group that gets smaller, not from being told to leave.
+        """
+        if _LEAVE in _paused(group):
+            self._call(
+                "resume_processes", AutoScalingGroupName=self._name, ScalingProcesses=[_LEAVE]
+            )
+        for machine in filter(_protected, group["Instances"]):
+            with suppress(InvalidInput, NotFound, Transient):  # gone by now; else: once more
+                self._call(
+                    "terminate_instance_in_auto_scaling_group",
+                    InstanceId=machine["InstanceId"],
+                    ShouldDecrementDesiredCapacity=False,
+                )
 
     def _reset(self, group: Any, machines: int) -> None:
         """Set the number of machines against limits that are not ours.
@@ -209,8 +229,7 @@ class AwsScaler(AwsResource):
 
     def _resume(self, group: Any) -> None:
         """AWS stops to launch machines for a group if that failed for a day."""
-        paused = {each["ProcessName"] for each in group.get("SuspendedProcesses", ())}
-        ours = sorted(paused & {_LAUNCH, _SCHEDULE})
+        ours = sorted(_paused(group) & {_LAUNCH, _SCHEDULE})
         if ours:
             self._call(
                 "resume_processes",
@@ -228,6 +247,8 @@ class AwsScaler(AwsResource):
             if item["LifecycleState"].startswith(_ALIVE)
         ]
         wanted = int(group["DesiredCapacity"])
+        if members and (_LEAVE in _paused(group) or any(map(_protected, group["Instances"]))):
+            wanted = max(wanted, 1)  # by a script, whoever wants none
         return Fleet(wanted, tuple(self._alive(members)), stuck=_stuck(group))
 
     def _alive(self, members: list[str]) -> list[Member]:
@@ -348,9 +369,20 @@ def _going(group: Any) -> bool:
     return str(group.get("Status", "")).startswith("Delete")
 
 
+def _paused(group: Any) -> set[str]:
+    """What AWS does not do for it."""
+    return {each["ProcessName"] for each in group.get("SuspendedProcesses", ())}
+
+
 def _stuck(group: Any) -> bool:
     """Whether AWS launches nothing for it."""
-    return any(each["ProcessName"] == _LAUNCH for each in group.get("SuspendedProcesses", ()))
+    return _LAUNCH in _paused(group)
+
+
+def _protected(item: Any) -> bool:
+    """One that does not leave when the group gets smaller, and has not been told to yet."""
+    leaves = item["LifecycleState"].startswith("Terminat")
+    return bool(item.get("ProtectedFromScaleIn")) and not leaves
 
 
 def _machine(item: Any) -> Member:

@@ -14,10 +14,11 @@ from botocore.exceptions import ClientError
 import sojourn
 from sojourn import api
 from sojourn.core.status import State
+from sojourn.engine import lifecycle
 from tests.simcloud.aws import backends, callers
 from tests.simcloud.aws.account import SimAWS
 from tests.simcloud.aws_user import User, allow
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 from tests.unit.clouds.vm.storing import end_scripts, listed
 
 _REGION = "us-west-1"
@@ -207,6 +208,32 @@ def test_what_a_script_scheduled_does_not_start_machines_after_a_stop(
     until(lambda: _group(holder, handle.id)["DesiredCapacity"] == 0)  # armed again
     laptop.advance(600)  # no machine answers here: each may take its time for its last words
     until(lambda: _running(laptop) == [])
+    handle.delete(fetch=False)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "_FLUSH_WITHIN", patience(20))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("by", ["protection", "suspension", "both"])
+def test_machines_that_a_script_keeps_in_their_group_are_taken_away(
+    laptop: SimAWS, scheduling: tuple[sojourn.Handle, User], by: str
+) -> None:
+    handle, holder = scheduling
+    if by != "suspension":
+        holder.autoscaling.set_instance_protection(
+            AutoScalingGroupName=handle.id,
+            InstanceIds=_running(laptop)[:2],
+            ProtectedFromScaleIn=True,
+        )
+    if by != "protection":
+        holder.autoscaling.suspend_processes(
+            AutoScalingGroupName=handle.id, ScalingProcesses=["Terminate"]
+        )
+    handle.stop()
+    assert (_running(laptop), handle.status().state) == ([], State.STOPPED)
     handle.delete(fetch=False)
 
 
