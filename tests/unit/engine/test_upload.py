@@ -43,3 +43,10 @@ def test_what_stays_at_home_may_be_deep(tmp_path: Path, request: pytest.FixtureR
     (tmp_path / ".git").symlink_to(tmp_path)
     told = left_out(tmp_path, ["node_modules", ".git", "gone"])
     assert told.startswith(".git, gone, node_modules (3,001 files, ")
+
+
+def test_how_to_upload_less_is_told_of_a_deep_file(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("data/\n")
+    deep = "/".join(["d"] * 500)  # asked about alone, before any folder above it
+    files = [(f"{deep}/x", 10), (f"data/{deep}/y", 60 << 20)]
+    assert "use `--gitignore`" in advice(tmp_path, files, git=False)
