@@ -151,7 +151,7 @@ OBSERVED = (
     Attribute(
         "state",
         STRING,
-        "State of the task: `queued`, `provisioning`, `running`, `recovering`, "
+        "State of the task: `queued`, `provisioning`, `running`, `recovering`, `storing`, "
         "`succeeded`, `failed`, `timed-out` or `stopped`.",
         computed=True,
     ),

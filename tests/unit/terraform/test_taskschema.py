@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.gang import Mpi
+from sojourn.core.status import State
 from sojourn.core.task import Storage, Task
 from sojourn.terraform.plugin.plan import plan
 from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown, whole
@@ -234,3 +236,8 @@ def test_an_imported_gang_needs_no_replacement() -> None:
     prior = {**_values(**described(task)), "id": "tpi-x"}
     config = _values(mpi={"slots": "2"}, files={"a": "b"})
     assert plan(TASK.block, prior, config, config, imported=True).replace == ()
+
+
+def test_the_description_of_the_state_names_all_of_them() -> None:
+    [told] = [each.description for each in TASK.block.attributes if each.name == "state"]
+    assert re.findall(r"`([\w-]+)`", told) == [str(each) for each in State]
