@@ -61,7 +61,7 @@ def damaged(path: str, why: object) -> IntegrityError:
     """An object is not what was written, or was never written by Sojourn."""
     return IntegrityError(
         f"{path} in the store is damaged: {str(why)[:_SHOWN]}",
-        hint="Run `sojourn delete --force` to remove the task and its stored data.",
+        hint="Run `sojourn delete --force ID` to remove the task ID and its stored data.",
     )
 
 

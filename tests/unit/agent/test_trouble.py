@@ -132,7 +132,7 @@ def test_an_error_is_told_on_one_line(world: World) -> None:
     assert agent.wait() == TROUBLE
     (line,) = agent.said.splitlines()
     assert line.startswith("sojourn agent: task.json in the store is damaged: ")
-    assert "Run `sojourn delete --force` to remove the task" in line
+    assert "Run `sojourn delete --force ID` to remove the task ID" in line
 
 
 @pytest.mark.parametrize("missing", [False, True])
