@@ -191,7 +191,7 @@ def _round(lab: Lab, seed: int, told: list[str]) -> None:
         shutil.rmtree(lab.tasks / victim, ignore_errors=True)
         shutil.copytree(lab.kept, lab.tasks / victim)
         verbs = ["status", "read", "logs", "logs --tail 1", "logs --since 1h", "pull", "exec"]
-        verbs += ["stop", "start"]
+        verbs += ["stop", "start", "interrupt"]
         random.shuffle(verbs)
         verbs += random.choice(([], ["delete"], ["gc --yes"], ["run"]))
     told += mangle(random, lab.tasks / victim / "store")
