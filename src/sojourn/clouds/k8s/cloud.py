@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.k8s import names
-from sojourn.clouds.k8s.container import is_bucket, place_of
+from sojourn.clouds.k8s.container import is_bucket, overlap, place_of
 from sojourn.clouds.k8s.files import check as check_files
 from sojourn.clouds.k8s.machines import node_selector, parse_machine
 from sojourn.clouds.k8s.options import check_names, options_of
@@ -133,10 +133,12 @@ class KubernetesCloud:
         own = str(TaskId.deterministic(task.name)) if task.name else ""
         for secret in self._api.list("Secret", names.OURS):
             other = TaskId.parse(secret["metadata"]["name"])
-            if str(other) != own and self._place(other) == place:
+            found = self._place(other)
+            if str(other) != own and found and overlap(found, place):
+                folder = f"in its folder {found.folder}" if found.folder else "in all of the claim"
                 raise Conflict(
-                    f"The container already holds the task {other}",
-                    hint="Set storage.container to another path.",
+                    f"The container overlaps with that of the task {other}, {folder}",
+                    hint="Set storage.container to a path beside it.",
                 )
 
     def _place(self, id: TaskId) -> Place | None:

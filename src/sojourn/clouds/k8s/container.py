@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
 
-__all__ = ["is_bucket", "place_of"]
+__all__ = ["is_bucket", "overlap", "place_of"]
 
 _URL = re.compile(r"(s3|gs|az|azure|abfss?|https?)://[^/\s]+(/\S*)?")
 _CLAIM = re.compile(
@@ -49,3 +49,12 @@ def place_of(id: TaskId, task: Task) -> Place:
         raise InvalidInput("storage.container_opts", "only supported for buckets on Kubernetes")
     folder = str(id) if found["path"] is None else "/".join(parts)
     return Place(claim=found["name"], folder=folder)
+
+
+def overlap(one: Place, other: Place) -> bool:
+    """Whether two folders of a claim are the same, or one of them is inside the other."""
+    if not one.claim or one.claim != other.claim:
+        return False
+    parts, others = ([part for part in each.folder.split("/") if part] for each in (one, other))
+    least = min(len(parts), len(others))
+    return parts[:least] == others[:least]
