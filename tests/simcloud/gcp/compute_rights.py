@@ -22,6 +22,7 @@ _NAMED = {
     "instances": "Instance",
 }
 _VERBS = {
+    "abandonInstances": "update",
     "aggregatedList": "list",
     "deleteInstances": "update",
     "insert": "create",

@@ -47,6 +47,7 @@ class GroupsAPI:
         self._operations = operations
         self._quotas = quotas
         self.methods: Mapping[str, Callable[[Call], dict[str, Any]]] = {
+            "instanceGroupManagers.abandonInstances": self._abandon,
             "instanceGroupManagers.delete": self._delete,
             "instanceGroupManagers.deleteInstances": self._delete_instances,
             "instanceGroupManagers.insert": self._insert,
@@ -112,6 +113,19 @@ class GroupsAPI:
             group.target = size
 
         return self._start(call, group, kind, end=resized)
+
+    def _abandon(self, call: Call) -> dict[str, Any]:
+        """They go on, and are the group's no more."""
+        group = self._changeable(call)
+        chosen = _chosen(group, call.body or {})
+
+        def abandoned() -> None:
+            for member in chosen:
+                if group.members.pop(member.name, None):
+                    group.target = max(group.target - 1, 0)
+
+        kind = "compute.instanceGroupManagers.abandonInstances"
+        return self._start(call, group, kind, end=abandoned)
 
     def _delete_instances(self, call: Call) -> dict[str, Any]:
         group = self._changeable(call)

@@ -77,7 +77,11 @@ class GoogleScaler(TaskResource[Deployment]):
         while self._group() is not None:
             with suppress(NotFound, Transient):  # it is on its way out
                 self._deployment.change(patience, self.title, "DELETE", self._deployment.group)
-                return
+                break
+            patience.sleep(1)
+        # Its machines went with it, but not those that a script took out of it.
+        while left := self._alive():
+            self._end(left)
             patience.sleep(1)
 
     def scale(self, ctx: Context, machines: int) -> None:
@@ -90,11 +94,37 @@ class GoogleScaler(TaskResource[Deployment]):
         while True:
             try:
                 self._deployment.change(ctx, self.title, "POST", path, size=machines)
-                return
+                break
             except Transient as error:
                 if reason_of(error) != "resourceNotReady":
                     raise
                 pause(patience, 1, error)  # it is being deleted, and then it is not found
+        if not machines:
+            self._end(self._strays(self._alive()))
+
+    def _strays(self, alive: list[Any]) -> list[Any]:
+        """Machines that a script took out of the group: nothing that is done to it ends them.
+
+        The right to leave it is the right to do that.
+        """
+        if not alive:
+            return []
+        try:
+            found = self._call("POST", f"{self._deployment.group}/listManagedInstances")
+        except NotFound:
+            return []  # deleted meanwhile, which looks for them itself
+        inside = {
+            str(item["instance"]).rpartition("/")[2] for item in found.get("managedInstances", ())
+        }
+        return [item for item in alive if item["name"] not in inside]
+
+    def _end(self, machines: list[Any]) -> None:
+        """Have these end, with notice; those that do already are left alone."""
+        for item in machines:
+            if item["status"] != "STOPPING":
+                path = f"zones/{self._deployment.location.zone}/instances/{item['name']}"
+                with suppress(NotFound, Transient):  # gone by now; else: once more
+                    self._call("DELETE", path)
 
     def _tell_stopped(self, ctx: Context, group: Any, stopped: bool) -> None:
         """For those who list tasks; without it they look closer."""
@@ -109,8 +139,16 @@ class GoogleScaler(TaskResource[Deployment]):
         group = self._group()
         if group is None:
             return None
-        alive = [item for item in self._instances() if item["status"] in _HERE]
-        return Fleet(int(group.get("targetSize", 0)), tuple(map(_machine, alive)))
+        alive = self._alive()
+        wanted = int(group.get("targetSize", 0))
+        if not wanted and self._strays(alive):
+            wanted = 1  # by a script, whoever wants none
+        return Fleet(wanted, tuple(map(_machine, alive)))
+
+    def _alive(self) -> list[Any]:
+        with suppress(NotFound):
+            return [item for item in self._instances() if item["status"] in _HERE]
+        return []
 
     def _instances(self) -> Iterator[Any]:
         account, zone = self._deployment.account, self._deployment.location.zone

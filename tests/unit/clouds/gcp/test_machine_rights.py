@@ -11,8 +11,9 @@ import pytest
 import sojourn
 from sojourn import api
 from sojourn.core.status import State
+from sojourn.engine import lifecycle
 from tests.simcloud.gcp.account import SimGCP
-from tests.support.waiting import until
+from tests.support.waiting import patience, until
 from tests.unit.clouds.vm.storing import end_scripts, listed
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -87,6 +88,32 @@ def test_a_script_that_wants_machines_while_it_is_stopped_does_not_get_them(
     assert next(tries, None) is None
     assert (handle.machines(), handle.status().state) == ([], State.STOPPED)
     handle.delete(fetch=False)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "_FLUSH_WITHIN", patience(20))
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("verb", ["stop", "delete", "delete --force"])
+def test_a_machine_that_a_script_takes_out_of_its_group_does_not_outlive_it(
+    project: SimGCP, handle: sojourn.Handle, holder: Holder, verb: str
+) -> None:
+    """It is in no group any more, and has the name that the group gave it."""
+    names = [each.record["name"] for each in project.instances()]
+    taken = [f"zones/{_ZONE}/instances/{name}" for name in names[:1]]
+    _on_group(holder, "POST", "/abandonInstances", {"instances": taken})
+    until(lambda: _managed(holder) == 1)
+    if verb == "stop":
+        handle.stop()
+        assert (handle.machines(), handle.status().state) == ([], State.STOPPED)
+    handle.delete(fetch=False, force=verb.endswith("force"))
+
+
+def _managed(holder: Holder) -> int:
+    answer = _ask(holder, "POST", f"{holder.group}/listManagedInstances")
+    return len(answer.json().get("managedInstances", ()))
 
 
 @pytest.mark.parametrize(
