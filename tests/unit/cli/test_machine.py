@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+import sojourn
+from sojourn.cli.commands.machine import _advice
 from tests.support.waiting import until
 from tests.unit.cli.shell import Shell
 
@@ -66,6 +70,12 @@ def test_what_it_costs_to_forget_one_is_said(shell: Shell) -> None:
     assert "It ends after 1h30m." in said.stderr
     said = shell("machine", "create", "--name", "c", "--timeout", "0", "--idle-timeout", "0")
     assert "It never ends by itself." in said.stderr
+
+
+@pytest.mark.parametrize(("cloud", "costs"), [("local", False), ("aws", True), ("k8s", True)])
+def test_only_machines_elsewhere_cost_money(cloud: str, costs: bool) -> None:
+    said = _advice(sojourn.Task("#!/bin/sh\n", cloud=cloud, timeout=60), "x")
+    assert ("costs money" in said) is costs
 
 
 def test_an_idle_one_ends(shell: Shell) -> None:
