@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.deployment import Deployment
+    from sojourn.clouds.aws.task_context import AwsContext
     from sojourn.core.context import Context
     from sojourn.core.status import Status
     from sojourn.core.task import Task
@@ -92,44 +92,42 @@ class AwsCloud:
         from sojourn.clouds.aws.template import LaunchTemplate
         from sojourn.clouds.vm.agent_files import AgentFiles
 
-        deployment = self._deployed(id, task)
+        context = self._context_of(id, task)
         # What is in the store goes with it: only who creates a task has to do with it.
-        in_store: list[Resource] = (
-            [AgentFiles(deployment.store, deployment.luggage)] if task else []
-        )
+        in_store: list[Resource] = [AgentFiles(context.store, context.luggage)] if task else []
         if task and not task.storage.container:
-            in_store.append(BucketTags(deployment))
-        placement = (PlacementGroup(deployment),) if task is None or task.gang else ()
-        role = () if task is not None and task.permission_set else (resources.Role(deployment),)
+            in_store.append(BucketTags(context))
+        placement = (PlacementGroup(context),) if task is None or task.gang else ()
+        role = () if task is not None and task.permission_set else (resources.Role(context),)
         return (
-            store_of(deployment),
+            store_of(context),
             *role,
-            resources.SecurityGroup(deployment),
-            resources.KeyPair(deployment),
+            resources.SecurityGroup(context),
+            resources.KeyPair(context),
             *placement,
             *in_store,
-            LaunchTemplate(deployment),
-            self.scaler(id) if task is None else self._scaler(deployment),
+            LaunchTemplate(context),
+            self.scaler(id) if task is None else self._scaler(context),
         )
 
     def scaler(self, id: TaskId) -> Scaler:
-        return self._scaler(self._deployed(id, None))
+        return self._scaler(self._context_of(id, None))
 
-    def _scaler(self, deployment: Deployment) -> Scaler:
+    def _scaler(self, context: AwsContext) -> Scaler:
         from sojourn.clouds.aws.scaler import AwsScaler
 
-        return AwsScaler(deployment)
+        return AwsScaler(context)
 
     def data(self, id: TaskId) -> Data:
         from sojourn.storage.data import StoreData
 
-        return StoreData(self._deployed(id, None).store)
+        return StoreData(self._context_of(id, None).store)
 
     def reach(self, id: TaskId, machine: str) -> Reach:
         from sojourn.clouds.vm.reach import SshReach
 
-        deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
+        context = self._context_of(id, None)
+        return SshReach(self._scaler(context), context.store, machine, self._offers.user_of)
 
     def images(self) -> Images:
         from sojourn.clouds.aws.images import AwsImages
@@ -144,7 +142,7 @@ class AwsCloud:
 
         return states(ctx, self._account, self._locations, ids)
 
-    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
-        from sojourn.clouds.aws.deployment import Deployment
+    def _context_of(self, id: TaskId, task: Task | None) -> AwsContext:
+        from sojourn.clouds.aws.task_context import AwsContext
 
-        return Deployment(self._account, self._locations, self._offers, id, task)
+        return AwsContext(self._account, self._locations, self._offers, id, task)

@@ -68,7 +68,6 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._of_users: dict[str, str] = {}  # regions of the user's buckets
-        self._ours: set[str] = set()  # buckets of tasks that are certainly this account's
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -127,10 +126,6 @@ class Locations(Known[Location]):
         why = "; the bucket of this name belongs to another account" if stranger else ""
         raise NotFound.task(id, why)
 
-    def claim(self, bucket: str) -> None:
-        """It was made just now, so it is ours."""
-        self._ours.add(bucket)
-
     def ensure_ours(self, bucket: str) -> None:
         """Refuse the bucket of a task that belongs to somebody else: names are global, and can be
         known beforehand. Absent: raises nothing."""
@@ -184,15 +179,6 @@ class Locations(Known[Location]):
         self._add_contained(found)
         self.remember(found)
         return found
-
-    def beside(self, place: Location) -> dict[TaskId, str]:
-        """The folders of all tasks in the bucket of this place."""
-        found = self.tasks().items()
-        return {
-            id: each.folder
-            for id, each in found  # noqa: A001
-            if each.contained and each.bucket == place.bucket
-        }
 
     def _buckets(self, prefix: str = "tpi-") -> Iterator[Any]:
         """Those that may be tasks. S3 tells their regions only to those who ask for pages."""

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import listing
-from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.placement import subnets_of
 from sojourn.clouds.aws.reasons import reason
+from sojourn.clouds.aws.task_context import AwsResource
 from sojourn.clouds.aws.template import DEADLINE, HOOK
 from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.machine_settings import time_of
@@ -65,10 +65,10 @@ class AwsScaler(AwsResource):
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        marked = {listing.MARKED: "yes"} if listing.can_mark(self._deployment.wanted) else {}
+        marked = {listing.MARKED: "yes"} if listing.can_mark(self._context.require_task()) else {}
         marks = [
             listing.tag(self._name, key, value)
-            for key, value in {**self._deployment.tags, **marked}.items()
+            for key, value in {**self._context.tags, **marked}.items()
         ]
         patience = ctx.within(_PATIENCE)
         while True:
@@ -81,9 +81,9 @@ class AwsScaler(AwsResource):
                         "Version": "$Latest",
                     },
                     MinSize=0,
-                    MaxSize=self._deployment.wanted.parallelism,
+                    MaxSize=self._context.require_task().parallelism,
                     DesiredCapacity=0,
-                    VPCZoneIdentifier=",".join(subnets_of(self._deployment)),
+                    VPCZoneIdentifier=",".join(subnets_of(self._context)),
                     Tags=marks,
                     LifecycleHookSpecificationList=[_hook()],
                 )
@@ -190,7 +190,7 @@ class AwsScaler(AwsResource):
         hour to store the last of its work. Only laptops set it: a script that has taken over its
         machine cannot put off its end.
         """
-        timeout = StoreData(self._deployment.store).load(ctx).timeout
+        timeout = StoreData(self._context.store).load(ctx).timeout
         self._call(
             "put_scheduled_update_group_action",
             AutoScalingGroupName=self._name,
@@ -244,7 +244,7 @@ class AwsScaler(AwsResource):
         found: dict[str, Any] = {}
         for start in range(0, len(members), _AT_ONCE):
             named = [{"Name": "instance-id", "Values": members[start : start + _AT_ONCE]}]
-            answer = self._deployment.call(self.title, "ec2", "describe_instances", Filters=named)
+            answer = self._context.call(self.title, "ec2", "describe_instances", Filters=named)
             for reservation in answer["Reservations"]:
                 found |= {item["InstanceId"]: item for item in reservation["Instances"]}
         return found
@@ -253,7 +253,7 @@ class AwsScaler(AwsResource):
         activities = self._activities()
         task = self._task(ctx) if any(map(_failed, activities)) else None
         told = [_event(activity, task) for activity in activities]
-        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
+        return sorted([*told, *read_problems(self._context.store)], key=lambda event: event.time)
 
     def _activities(self) -> list[Any]:
         """What the group did, and what it could not do; oldest first."""
@@ -265,7 +265,7 @@ class AwsScaler(AwsResource):
 
     def _task(self, ctx: Context) -> Task | None:
         try:
-            return StoreData(self._deployment.store).load(ctx)
+            return StoreData(self._context.store).load(ctx)
         except NotFound:
             return None
 
@@ -282,19 +282,17 @@ class AwsScaler(AwsResource):
             elif _failed(activity):
                 recent.append(activity)
         problems = [
-            event.description
-            for event in read_problems(self._deployment.store)
-            if event.time >= since
+            event.description for event in read_problems(self._context.store) if event.time >= since
         ]
         if problems:
             return problems[-1]
         if recent:
             return reason(recent[-1]["StatusMessage"], self._task(ctx))
-        return unheard(ctx, self, self._deployment.store, _PAGE)
+        return unheard(ctx, self, self._context.store, _PAGE)
 
     def keys(self, ctx: Context) -> KeyPair | None:
         try:
-            return key_pair(self._deployment.store(), self._deployment.id)
+            return key_pair(self._context.store(), self._context.id)
         except NotFound:
             return None
 
@@ -303,7 +301,7 @@ class AwsScaler(AwsResource):
         AWS keeps it for an hour after its end."""
         for latest in ({"Latest": True}, {}):
             try:
-                answer = self._deployment.call(
+                answer = self._context.call(
                     self.title, "ec2", "get_console_output", InstanceId=machine, **latest
                 )
                 return str(answer.get("Output") or "")
@@ -321,7 +319,7 @@ class AwsScaler(AwsResource):
                 ShouldDecrementDesiredCapacity=False,
             )
             return
-        self._deployment.call(
+        self._context.call(
             self.title,
             "ec2",
             "terminate_instances",
@@ -330,7 +328,7 @@ class AwsScaler(AwsResource):
         )
 
     def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._deployment.call(self.title, "autoscaling", operation, **arguments)
+        return self._context.call(self.title, "autoscaling", operation, **arguments)
 
 
 def _hook() -> dict[str, Any]:

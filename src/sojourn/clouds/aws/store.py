@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.deployment import AwsResource, Deployment
 from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
+from sojourn.clouds.aws.task_context import AwsContext, AwsResource
 from sojourn.clouds.vm.store import Folder, StoreOf
 from sojourn.clouds.vm.waiting import PATIENCE, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
@@ -38,29 +38,29 @@ class Bucket(AwsResource):
             self._call("head_bucket")
         except AuthError:
             try:
-                self._deployment.locations.ensure_ours(self._name)
+                self._context.locations.ensure_ours(self._name)
             except Conflict:
-                if self._deployment.task is None:
+                if self._context.task is None:
                     return False  # what is somebody else's is nothing of the task
                 raise
             raise
         return True
 
     def create(self, ctx: Context) -> None:
-        region = self._deployment.location.region
+        region = self._context.location.region
         arguments: dict[str, Any] = {}
         if region != "us-east-1":
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
         with ignoring("BucketAlreadyOwnedByYou"):
             _unhindered(ctx, self.title, lambda: self._call("create_bucket", **arguments))
-        self._deployment.locations.claim(self._name)
+        self._context.locations.claim(self._name)
         self._unknown = True
         until_known(ctx, lambda: self._call("head_bucket"))
         self._unknown = False
 
     def delete(self, ctx: Context) -> None:
         try:
-            self._deployment.locations.ensure_ours(self._name)
+            self._context.locations.ensure_ours(self._name)
         except Conflict as error:
             ctx.warn(error.message)
             return
@@ -69,11 +69,11 @@ class Bucket(AwsResource):
             patience.sleep(1)
             while not self._deleted(ctx):
                 patience.sleep(1)
-        self._deployment.locations.forget(self._deployment.id)
+        self._context.locations.forget(self._context.id)
 
     def _deleted(self, ctx: Context) -> bool:
         try:
-            _empty(ctx, self._deployment, "")
+            _empty(ctx, self._context, "")
             self._call("delete_bucket")
         except Conflict:
             return False  # somebody wrote to it meanwhile
@@ -83,8 +83,8 @@ class Bucket(AwsResource):
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         if operation != "create_bucket":
-            arguments["ExpectedBucketOwner"] = self._deployment.account.number
-        return self._deployment.call(self.title, "s3", operation, Bucket=self._name, **arguments)
+            arguments["ExpectedBucketOwner"] = self._context.account.number
+        return self._context.call(self.title, "s3", operation, Bucket=self._name, **arguments)
 
 
 def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
@@ -114,12 +114,12 @@ class BucketTags(AwsResource):
         return False  # never the last thing that is left
 
     def create(self, ctx: Context) -> None:
-        marks = {"TagSet": tags.to_list(self._deployment.tags)}
-        owner = self._deployment.account.number
+        marks = {"TagSet": tags.to_list(self._context.tags)}
+        owner = self._context.account.number
         given = {"Bucket": self._name, "Tagging": marks, "ExpectedBucketOwner": owner}
 
         def put() -> None:
-            self._deployment.call(self.title, "s3", "put_bucket_tagging", **given)
+            self._context.call(self.title, "s3", "put_bucket_tagging", **given)
 
         _unhindered(ctx, f"bucket {self._name}", lambda: until_known(ctx, put))
 
@@ -133,25 +133,25 @@ class _Container:
     The role tells those who list tasks that it is there, and a tag of the security group where.
     """
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-        self._role = Role(deployment)
-        self._group = SecurityGroup(deployment)
+    def __init__(self, context: AwsContext) -> None:
+        self._context = context
+        self._role = Role(context)
+        self._group = SecurityGroup(context)
 
     def store(self) -> Store:
-        return self._deployment.store()
+        return self._context.store()
 
     def folder(self) -> str:
-        return self._deployment.location.folder
+        return self._context.location.folder
 
     def store_in(self, folder: str) -> Store:
-        return self._deployment.store_in(folder)
+        return self._context.store_in(folder)
 
     def neighbours(self) -> Mapping[TaskId, str]:
-        return self._deployment.locations.beside(self._deployment.location)
+        return self._context.locations.beside(self._context.location)
 
     def sign(self, ctx: Context) -> None:
-        if not self._deployment.wanted.permission_set:
+        if not self._context.require_task().permission_set:
             self._role.make(ctx)
         self._group.create(ctx)
 
@@ -163,19 +163,19 @@ class _Container:
         self._group.remove(ctx)
 
     def forget(self) -> None:
-        self._deployment.locations.forget(self._deployment.id)
+        self._context.locations.forget(self._context.id)
 
     def empty(self, ctx: Context, path: str) -> None:
-        _empty(ctx, self._deployment, path)
+        _empty(ctx, self._context, path)
 
     def name(self, path: str) -> str:
         return path.removeprefix(self._prefix)
 
     def top(self) -> list[str]:
-        location = self._deployment.location
+        location = self._context.location
         found = set()
-        for page in self._deployment.account.pages(
-            f"folder of {self._deployment.name}",
+        for page in self._context.account.pages(
+            f"folder of {self._context.name}",
             "s3",
             location.bucket_region,
             "list_object_versions",
@@ -190,36 +190,36 @@ class _Container:
 
     @property
     def _prefix(self) -> str:
-        folder = self._deployment.location.folder
+        folder = self._context.location.folder
         return f"{folder}/" if folder else ""
 
 
-def store_of(deployment: Deployment) -> Resource:
+def store_of(context: AwsContext) -> Resource:
     """Whichever of the two a task has."""
 
     def choose() -> Resource:
-        if deployment.location.contained:
-            return Folder(deployment.id, _Container(deployment))
-        return Bucket(deployment)
+        if context.location.contained:
+            return Folder(context.id, _Container(context))
+        return Bucket(context)
 
-    return StoreOf(deployment.id, choose)
+    return StoreOf(context.id, choose)
 
 
-def _empty(ctx: Context, deployment: Deployment, path: str) -> None:
+def _empty(ctx: Context, context: AwsContext, path: str) -> None:
     """Remove an object, or all of a folder, whose path ends with a slash, or of the bucket.
 
     That is, in all versions, and with unfinished uploads. Each page is the first of what is left:
     nothing depends on marks that have been removed.
     """
-    location = deployment.location
+    location = context.location
     is_folder = not path or path.endswith("/")
 
     # One of the user's may be another account's.
-    owner = {} if location.contained else {"ExpectedBucketOwner": deployment.account.number}
+    owner = {} if location.contained else {"ExpectedBucketOwner": context.account.number}
 
     def call(operation: str, **arguments: Any) -> Any:
         arguments |= owner
-        return deployment.account.call(
+        return context.account.call(
             "objects", "s3", location.bucket_region, operation, Bucket=location.bucket, **arguments
         )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sojourn.clouds.az.account import Account
-    from sojourn.clouds.az.deployment import Deployment
+    from sojourn.clouds.az.task_context import AzureContext
     from sojourn.core.context import Context
     from sojourn.core.status import Status
     from sojourn.core.task import Task
@@ -94,8 +94,8 @@ class AzureCloud:
         if not principals:
             return []
         first = profile.identities(task.permission_set)[0]
-        deployment = self._deployed(TaskId.for_name(task.name, {}), task)
-        return profile.check_rights(deployment, first, principals[0])
+        context = self._context_of(TaskId.for_name(task.name, {}), task)
+        return profile.check_rights(context, first, principals[0])
 
     def _principal(self, identity: str) -> str:
         """By which roles are assigned to it; empty: we may not know."""
@@ -113,43 +113,43 @@ class AzureCloud:
         from sojourn.clouds.az.store import store_of
         from sojourn.clouds.vm.agent_files import AgentFiles
 
-        deployment = self._deployed(id, task)
+        context = self._context_of(id, task)
         # What is in the store goes with it: only who creates a task has to do with it.
         in_store: list[Resource] = []
         if task:
             in_store = [
-                resources.Key(deployment),
-                AgentFiles(deployment.store, deployment.luggage),
+                resources.Key(context),
+                AgentFiles(context.store, context.luggage),
             ]
             if is_placed(task):
-                in_store.append(PlacementGroup(deployment))  # it goes with the group
+                in_store.append(PlacementGroup(context))  # it goes with the group
         own = task is None or not task.permission_set
         return (
-            store_of(deployment),
-            *((resources.Identity(deployment),) if own else ()),
-            resources.Network(deployment),
+            store_of(context),
+            *((resources.Identity(context),) if own else ()),
+            resources.Network(context),
             *in_store,
-            self._scaler(deployment),
+            self._scaler(context),
         )
 
     def scaler(self, id: TaskId) -> Scaler:
-        return self._scaler(self._deployed(id, None))
+        return self._scaler(self._context_of(id, None))
 
-    def _scaler(self, deployment: Deployment) -> Scaler:
+    def _scaler(self, context: AzureContext) -> Scaler:
         from sojourn.clouds.az.scaler import AzureScaler
 
-        return AzureScaler(deployment)
+        return AzureScaler(context)
 
     def data(self, id: TaskId) -> Data:
         from sojourn.storage.data import StoreData
 
-        return StoreData(self._deployed(id, None).store)
+        return StoreData(self._context_of(id, None).store)
 
     def reach(self, id: TaskId, machine: str) -> Reach:
         from sojourn.clouds.vm.reach import SshReach
 
-        deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
+        context = self._context_of(id, None)
+        return SshReach(self._scaler(context), context.store, machine, self._offers.user_of)
 
     def images(self) -> Images:
         from sojourn.clouds.az.images import AzureImages
@@ -164,7 +164,7 @@ class AzureCloud:
 
         return states(ctx, self._account, ids)
 
-    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
-        from sojourn.clouds.az.deployment import Deployment
+    def _context_of(self, id: TaskId, task: Task | None) -> AzureContext:
+        from sojourn.clouds.az.task_context import AzureContext
 
-        return Deployment(self._account, self._locations, self._offers, id, task)
+        return AzureContext(self._account, self._locations, self._offers, id, task)

@@ -43,6 +43,10 @@ class Location:
     contained: bool = False
     key: str = field(default="", compare=False, repr=False)
 
+    @property
+    def bucket(self) -> str:
+        return f"{self.account}/{self.container}"
+
 
 def parse_container(text: str) -> tuple[str, str | None]:
     """Container and folder, as `clouds.vm.containers` has them."""
@@ -87,7 +91,6 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._of_users: dict[str, str] = {}  # ids of the user's storage accounts
-        self._ours: set[str] = set()  # ids of those of tasks that are there
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -132,15 +135,6 @@ class Locations(Known[Location]):
                     found[id] = self.told_by(id, group)
         self.remember(found)
         return found
-
-    def beside(self, place: Location) -> dict[TaskId, str]:
-        """The folders of all tasks in the bucket of this place."""
-        found = self.tasks().items()
-        return {
-            id: each.folder
-            for id, each in found  # noqa: A001
-            if each.contained and (each.account, each.container) == (place.account, place.container)
-        }
 
     def ensure_ours(self, id: TaskId, account: str, *, again: bool = False) -> None:
         """Refuse a storage account that is not in the group of its task: another subscription may

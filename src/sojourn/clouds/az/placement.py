@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.az.deployment import AzureResource
 from sojourn.clouds.az.networks import chosen_subnet
+from sojourn.clouds.az.task_context import AzureResource
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import listing, policy, template
-from sojourn.clouds.az.deployment import AzureResource
 from sojourn.clouds.az.errors import code_of
 from sojourn.clouds.az.on_machine import setting
 from sojourn.clouds.az.reasons import reason
 from sojourn.clouds.az.resources import Identity, assign
+from sojourn.clouds.az.task_context import AzureResource
 from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.machine_settings import time_of
 from sojourn.clouds.vm.problems import read_problems, unheard
@@ -47,7 +47,7 @@ class AzureScaler(AzureResource):
 
     @property
     def _setting(self) -> str:
-        return self._deployment.path(template.SETTING)
+        return self._context.path(template.SETTING)
 
     def _find(self) -> bool:
         return self._set() is not None
@@ -63,7 +63,7 @@ class AzureScaler(AzureResource):
     def create(self, ctx: Context) -> None:
         if not self._stays(ctx):
             self._make(ctx)
-        ranks = self._deployment.wanted.parallelism
+        ranks = self._context.require_task().parallelism
         if self._view() is None:
             end = datetime.now(timezone.utc) + _FIRST_WITHIN
             self._write(setting.View(ranks, 0, end, enabled=False))
@@ -78,7 +78,7 @@ class AzureScaler(AzureResource):
             patience.sleep(1)
 
     def _make(self, ctx: Context) -> None:
-        body = template.content(self._deployment)
+        body = template.content(self._context)
         patience = ctx.within(_PATIENCE)
         while True:
             try:
@@ -143,7 +143,7 @@ class AzureScaler(AzureResource):
     def _time(self, ctx: Context) -> timedelta:
         """Until there is a first machine, the deadline is a week for one to come, and then the time
         of the task. Each machine puts it off as it starts, to the time of the task from then on."""
-        return time_of(StoreData(self._deployment.store).load(ctx).timeout)
+        return time_of(StoreData(self._context.store).load(ctx).timeout)
 
     def _resize(self, machines: int) -> None:
         """Not waited for: machines come and go in their own time."""
@@ -162,12 +162,12 @@ class AzureScaler(AzureResource):
     def _allow(self, ctx: Context, scale_set: Any) -> None:
         """Let machines leave, if their identity is the task's own."""
         known = (scale_set.get("identity") or {}).get("userAssignedIdentities") or {}
-        own = Identity(self._deployment).path.lower()
+        own = Identity(self._context).path.lower()
         for path, identity in known.items():
             if path.lower() == own:
                 grants = policy.on_scaler(self.path, self._setting)
                 principal = str(identity["principalId"])
-                assign(ctx, self._deployment.account, self._name, principal, grants)
+                assign(ctx, self._context.account, self._name, principal, grants)
 
     def _tell_stopped(self, scale_set: Any, stopped: bool) -> None:
         """For those who list tasks; without it they look closer."""
@@ -192,7 +192,7 @@ class AzureScaler(AzureResource):
             "targetResourceUri": self.path,
             "profiles": setting.profiles(wanted.ranks, wanted.least, wanted.end),
         }
-        body = {"location": self._deployment.location.region, "properties": properties}
+        body = {"location": self._context.location.region, "properties": properties}
         self._call("PUT", self._setting, body)
 
     # What there is
@@ -214,7 +214,7 @@ class AzureScaler(AzureResource):
     def _machines(self) -> list[Any]:
         query = {"$expand": "instanceView"}
         path = f"{self.path}/virtualMachines"
-        return list(self._deployment.account.pages(self.title, path, query))
+        return list(self._context.account.pages(self.title, path, query))
 
     def _wanted(self) -> int:
         """By Azure's own clock: it is Azure that ends machines.
@@ -222,7 +222,7 @@ class AzureScaler(AzureResource):
         A setting that a script changed into what is none of ours keeps some, until it is gone.
         """
         try:
-            content, now = self._deployment.account.asked(self.title, self._setting)
+            content, now = self._context.account.asked(self.title, self._setting)
         except NotFound:
             return 0
         try:
@@ -248,7 +248,7 @@ class AzureScaler(AzureResource):
         found = {}
         with suppress(SojournError):
             path = f"{self.path}/publicipaddresses"
-            for each in self._deployment.account.pages(self.title, path):
+            for each in self._context.account.pages(self.title, path):
                 inside = str(each["id"]).lower().partition("/virtualmachines/")[2]
                 address = each["properties"].get("ipAddress", "")
                 found[inside.partition("/")[0]] = str(address)
@@ -259,7 +259,7 @@ class AzureScaler(AzureResource):
             CloudEvent(_second(each["eventTimestamp"]), "Failed", _why(each))
             for each in self._failures()
         ]
-        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
+        return sorted([*told, *read_problems(self._context.store)], key=lambda event: event.time)
 
     def _failures(self) -> list[Any]:
         """What could not be done for the scale set, oldest first, as far as we may know."""
@@ -269,7 +269,7 @@ class AzureScaler(AzureResource):
         }
         path = "providers/Microsoft.Insights/eventtypes/management/values"
         try:
-            found = list(self._deployment.account.pages("activity log", path, query))
+            found = list(self._context.account.pages("activity log", path, query))
         except (AuthError, NotFound, Transient):
             return []
         failed = [each for each in found if each["status"]["value"] == "Failed"]
@@ -291,20 +291,20 @@ class AzureScaler(AzureResource):
         since = max((_second(str(_made(e).isoformat())) for e in there if not _dead(e)), default="")
         told = [
             *((_second(each["eventTimestamp"]), _why(each)) for each in self._failures()),
-            *((each.time, each.description) for each in read_problems(self._deployment.store)),
+            *((each.time, each.description) for each in read_problems(self._context.store)),
         ]
         recent = [text for time, text in sorted(told) if time >= since]
-        return recent[-1] if recent else unheard(ctx, self, self._deployment.store, _PAGE)
+        return recent[-1] if recent else unheard(ctx, self, self._context.store, _PAGE)
 
     def keys(self, ctx: Context) -> KeyPair | None:
         try:
-            return key_pair(self._deployment.store(), self._deployment.id)
+            return key_pair(self._context.store(), self._context.id)
         except NotFound:
             return None
 
     def console(self, ctx: Context, machine: str) -> str:
         """Azure tells where it is, to be read without any rights."""
-        account = self._deployment.account
+        account = self._context.account
         for each in self._machines():
             if each["properties"]["vmId"] == machine:
                 path = f"{self.path}/virtualMachines/{each['instanceId']}"

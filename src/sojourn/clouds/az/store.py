@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import tags
-from sojourn.clouds.az.deployment import AzureResource, Deployment
 from sojourn.clouds.az.errors import code_of
+from sojourn.clouds.az.task_context import AzureContext, AzureResource
 from sojourn.clouds.vm.paths import OWNER
 from sojourn.clouds.vm.store import Folder, StoreOf
 from sojourn.clouds.vm.waiting import PATIENCE, pause
@@ -41,7 +41,7 @@ class ResourceGroup(AzureResource):
 
     @property
     def path(self) -> str:
-        return self._deployment.group
+        return self._context.group
 
     def _find(self) -> bool:
         return self._is_ours(self._call("GET", self.path))
@@ -62,7 +62,7 @@ class ResourceGroup(AzureResource):
             except NotFound:
                 group = None
             if group is None:
-                body = {"location": self._deployment.location.region, "tags": self._deployment.tags}
+                body = {"location": self._context.location.region, "tags": self._context.tags}
                 try:
                     self._call("PUT", self.path, body)
                     return True
@@ -80,9 +80,9 @@ class ResourceGroup(AzureResource):
                 f"Resource group {self._name} already exists and is not Sojourn's",
                 hint="Choose another name, or delete the resource group.",
             )
-        deployment = self._deployment
-        there = deployment.locations.told_by(deployment.id, group)
-        if there != deployment.location:
+        context = self._context
+        there = context.locations.told_by(context.id, group)
+        if there != context.location:
             raise Conflict(
                 f"A different task with this name already exists in {there.region}, in container "
                 f"{there.container} of storage account {there.account}",
@@ -96,7 +96,7 @@ class ResourceGroup(AzureResource):
                 self._follow(ctx.within(_GONE_WITHIN), "DELETE", self.path)
         except NotFound:
             pass
-        self._deployment.locations.forget(self._deployment.id)
+        self._context.locations.forget(self._context.id)
 
 
 class OwnAccount(AzureResource):
@@ -106,9 +106,9 @@ class OwnAccount(AzureResource):
     kind = "storage account"
     type = "Microsoft.Storage/storageAccounts"
 
-    def __init__(self, deployment: Deployment) -> None:
-        super().__init__(deployment)
-        self._group = ResourceGroup(deployment)
+    def __init__(self, context: AzureContext) -> None:
+        super().__init__(context)
+        self._group = ResourceGroup(context)
 
     @property
     def title(self) -> str:
@@ -128,7 +128,7 @@ class OwnAccount(AzureResource):
         self._until_open(ctx)
 
     def _make(self, ctx: Context) -> None:
-        container = self._deployment.container
+        container = self._context.container
         account = container.partition("/blobServices/")[0]
         properties = {
             "allowBlobPublicAccess": False,
@@ -153,7 +153,7 @@ class OwnAccount(AzureResource):
         patience = ctx.within(PATIENCE)
         while True:
             try:
-                self._deployment.store().head(OWNER)
+                self._context.store().head(OWNER)
                 return
             except AuthError as error:
                 raise AuthError(error.message, hint=_DATA) from error
@@ -167,21 +167,21 @@ class OwnAccount(AzureResource):
 class _Container:
     """A folder in a container of the user's."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-        self._group = ResourceGroup(deployment)
+    def __init__(self, context: AzureContext) -> None:
+        self._context = context
+        self._group = ResourceGroup(context)
 
     def store(self) -> Store:
-        return self._deployment.store()
+        return self._context.store()
 
     def folder(self) -> str:
-        return self._deployment.location.folder
+        return self._context.location.folder
 
     def store_in(self, folder: str) -> Store:
-        return self._deployment.store_in(folder)
+        return self._context.store_in(folder)
 
     def neighbours(self) -> Mapping[TaskId, str]:
-        return self._deployment.locations.beside(self._deployment.location)
+        return self._context.locations.beside(self._context.location)
 
     def sign(self, ctx: Context) -> None:
         self._group.create(ctx)
@@ -193,7 +193,7 @@ class _Container:
         self._group.delete(ctx)
 
     def forget(self) -> None:
-        self._deployment.locations.forget(self._deployment.id)
+        self._context.locations.forget(self._context.id)
 
     def top(self) -> list[str]:
         found = {item.path.partition("/") for item in self.store().list("")}
@@ -212,12 +212,12 @@ class _Container:
             store.delete(found[start : start + _DELETED_AT_ONCE])
 
 
-def store_of(deployment: Deployment) -> Resource:
+def store_of(context: AzureContext) -> Resource:
     """Whichever of the two a task has."""
 
     def choose() -> Resource:
-        if deployment.location.contained:
-            return Folder(deployment.id, _Container(deployment))
-        return OwnAccount(deployment)
+        if context.location.contained:
+            return Folder(context.id, _Container(context))
+        return OwnAccount(context)
 
-    return StoreOf(deployment.id, choose)
+    return StoreOf(context.id, choose)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sojourn.clouds.gcp.account import Account
-    from sojourn.clouds.gcp.deployment import Deployment
+    from sojourn.clouds.gcp.task_context import GoogleContext
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
@@ -98,40 +98,38 @@ class GoogleCloud:
         from sojourn.clouds.gcp.template import InstanceTemplate
         from sojourn.clouds.vm.agent_files import AgentFiles
 
-        deployment = self._deployed(id, task)
+        context = self._context_of(id, task)
         # What is in the store goes with it: only who creates a task has to do with it.
-        in_store: list[Resource] = (
-            [AgentFiles(deployment.store, deployment.luggage)] if task else []
-        )
+        in_store: list[Resource] = [AgentFiles(context.store, context.luggage)] if task else []
         given = task is not None and task.permission_set
-        account = () if given else (resources.ServiceAccount(deployment),)
+        account = () if given else (resources.ServiceAccount(context),)
         return (
-            store_of(deployment),
+            store_of(context),
             *account,
-            resources.Firewall(deployment),
+            resources.Firewall(context),
             *in_store,
-            InstanceTemplate(deployment),
-            self._scaler(deployment),
+            InstanceTemplate(context),
+            self._scaler(context),
         )
 
     def scaler(self, id: TaskId) -> Scaler:
-        return self._scaler(self._deployed(id, None))
+        return self._scaler(self._context_of(id, None))
 
-    def _scaler(self, deployment: Deployment) -> Scaler:
+    def _scaler(self, context: GoogleContext) -> Scaler:
         from sojourn.clouds.gcp.scaler import GoogleScaler
 
-        return GoogleScaler(deployment)
+        return GoogleScaler(context)
 
     def data(self, id: TaskId) -> Data:
         from sojourn.storage.data import StoreData
 
-        return StoreData(self._deployed(id, None).store)
+        return StoreData(self._context_of(id, None).store)
 
     def reach(self, id: TaskId, machine: str) -> Reach:
         from sojourn.clouds.vm.reach import SshReach
 
-        deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
+        context = self._context_of(id, None)
+        return SshReach(self._scaler(context), context.store, machine, self._offers.user_of)
 
     def images(self) -> Images:
         from sojourn.clouds.gcp.images import GoogleImages
@@ -146,7 +144,7 @@ class GoogleCloud:
 
         return states(ctx, self._account, self._locations, ids)
 
-    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
-        from sojourn.clouds.gcp.deployment import Deployment
+    def _context_of(self, id: TaskId, task: Task | None) -> GoogleContext:
+        from sojourn.clouds.gcp.task_context import GoogleContext
 
-        return Deployment(self._account, self._locations, self._offers, id, task)
+        return GoogleContext(self._account, self._locations, self._offers, id, task)

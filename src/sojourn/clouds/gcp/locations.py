@@ -74,7 +74,6 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._checked: set[str] = set()
-        self._ours: set[str] = set()  # buckets of tasks that are certainly this project's
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         return _location(id, zone(task.region), task.storage.container)
@@ -135,10 +134,6 @@ class Locations(Known[Location]):
         self._ours.add(name)
         return self._of_bucket(found)
 
-    def claim(self, bucket: str) -> None:
-        """It was made just now, so it is ours."""
-        self._ours.add(bucket)
-
     def ensure_ours(self, name: str) -> None:
         """Refuse the bucket of a task that belongs to somebody else: names are global, and can be
         known beforehand. Absent: raises nothing."""
@@ -176,15 +171,6 @@ class Locations(Known[Location]):
                     found[id] = _location(id, told["zone"], told["container"])
         self.remember(found)
         return found
-
-    def beside(self, place: Location) -> dict[TaskId, str]:
-        """The folders of all tasks in the bucket of this place."""
-        found = self.tasks().items()
-        return {
-            id: each.folder
-            for id, each in found  # noqa: A001
-            if each.contained and each.bucket == place.bucket
-        }
 
     def _bucket(self, name: str) -> Any:
         return self._account.call(f"bucket {name}", "storage", "GET", f"storage/v1/b/{name}")

@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import listing
-from sojourn.clouds.gcp.deployment import Deployment
 from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, marks_in, patch_of
 from sojourn.clouds.gcp.reasons import reason
+from sojourn.clouds.gcp.task_context import GoogleContext
 from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.problems import read_problems, unheard
 from sojourn.clouds.vm.resource import TaskResource
@@ -34,7 +34,7 @@ _HERE = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "REPAIRING")
 _GONE_WITHIN = 900.0
 
 
-class GoogleScaler(TaskResource[Deployment]):
+class GoogleScaler(TaskResource[GoogleContext]):
     """The group. Google keeps its machines alive, and ends each whose time is over."""
 
     stage = 3
@@ -45,12 +45,12 @@ class GoogleScaler(TaskResource[Deployment]):
 
     def _group(self) -> Any:
         try:
-            return self._call("GET", self._deployment.group)
+            return self._call("GET", self._context.group)
         except NotFound:
             return None
 
     def create(self, ctx: Context) -> None:
-        wanted = self._deployment.wanted
+        wanted = self._context.require_task()
         told = {RANKS: str(wanted.parallelism)}
         if listing.can_mark(wanted):
             told[MARKED] = "yes"
@@ -63,11 +63,11 @@ class GoogleScaler(TaskResource[Deployment]):
             "updatePolicy": {"type": "OPPORTUNISTIC"},
             **patch_of(told),
         }
-        project = self._deployment.account.project
+        project = self._context.account.project
         body["instanceTemplate"] = f"projects/{project}/{body['instanceTemplate']}"
-        groups = f"zones/{self._deployment.location.zone}/instanceGroupManagers"
+        groups = f"zones/{self._context.location.zone}/instanceGroupManagers"
         try:
-            self._deployment.change(ctx, self.title, "POST", groups, body)
+            self._context.change(ctx, self.title, "POST", groups, body)
         except Conflict:
             if self._group() is None:
                 raise
@@ -76,7 +76,7 @@ class GoogleScaler(TaskResource[Deployment]):
         patience = ctx.within(_GONE_WITHIN)
         while self._group() is not None:
             with suppress(NotFound, Transient):  # it is on its way out
-                self._deployment.change(patience, self.title, "DELETE", self._deployment.group)
+                self._context.change(patience, self.title, "DELETE", self._context.group)
                 return
             patience.sleep(1)
 
@@ -85,11 +85,11 @@ class GoogleScaler(TaskResource[Deployment]):
         if group is None:
             raise NotFound(f"No {self.title} found")
         self._tell_stopped(ctx, group, not machines)
-        path = f"{self._deployment.group}/resize"
+        path = f"{self._context.group}/resize"
         patience = ctx.within(_GONE_WITHIN)
         while True:
             try:
-                self._deployment.change(ctx, self.title, "POST", path, size=machines)
+                self._context.change(ctx, self.title, "POST", path, size=machines)
                 return
             except Transient as error:
                 if reason_of(error) != "resourceNotReady":
@@ -103,7 +103,7 @@ class GoogleScaler(TaskResource[Deployment]):
             return
         body = patch_of({STOPPED: "yes" if stopped else "no"}, group.get("fingerprint"))
         with suppress(SojournError):
-            self._deployment.change(ctx, self.title, "PATCH", self._deployment.group, body)
+            self._context.change(ctx, self.title, "PATCH", self._context.group, body)
 
     def fleet(self, ctx: Context) -> Fleet | None:
         group = self._group()
@@ -113,7 +113,7 @@ class GoogleScaler(TaskResource[Deployment]):
         return Fleet(int(group.get("targetSize", 0)), tuple(map(_machine, alive)))
 
     def _instances(self) -> Iterator[Any]:
-        account, zone = self._deployment.account, self._deployment.location.zone
+        account, zone = self._context.account, self._context.location.zone
         path = f"compute/v1/projects/{account.project}/zones/{zone}/instances"
         named = f"name eq {self._name}-.*"
         for page in account.pages(self.title, "compute", path, filter=named):
@@ -126,19 +126,19 @@ class GoogleScaler(TaskResource[Deployment]):
             CloudEvent(_utc(error["timestamp"]), error["error"]["code"], text)
             for error, text in self._errors(ctx)
         ]
-        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
+        return sorted([*told, *read_problems(self._context.store)], key=lambda event: event.time)
 
     def _errors(self, ctx: Context) -> list[tuple[Any, str]]:
         """What the group could not do, oldest first, and in our words."""
-        account = self._deployment.account
+        account = self._context.account
         try:
-            path = f"compute/v1/projects/{account.project}/{self._deployment.group}/listErrors"
+            path = f"compute/v1/projects/{account.project}/{self._context.group}/listErrors"
             pages = account.pages(self.title, "compute", path)
             found = [error for page in pages for error in page.get("items", ())]
         except NotFound:
             return []
         task = self._task(ctx) if found else None
-        zone = self._deployment.location.zone if found else ""
+        zone = self._context.location.zone if found else ""
         told = [
             (error, reason(error["error"]["code"], error["error"]["message"], zone, task))
             for error in found
@@ -147,7 +147,7 @@ class GoogleScaler(TaskResource[Deployment]):
 
     def _task(self, ctx: Context) -> Task | None:
         try:
-            return StoreData(self._deployment.store).load(ctx)
+            return StoreData(self._context.store).load(ctx)
         except NotFound:
             return None
 
@@ -158,23 +158,23 @@ class GoogleScaler(TaskResource[Deployment]):
         except NotFound:
             return ""
         since = max(started, default="")
-        problems = read_problems(self._deployment.store)
+        problems = read_problems(self._context.store)
         recent = [event.description for event in problems if event.time >= since]
         if recent:
             return recent[-1]
         errors = [text for error, text in self._errors(ctx) if _utc(error["timestamp"]) >= since]
-        return errors[-1] if errors else unheard(ctx, self, self._deployment.store, _PAGE)
+        return errors[-1] if errors else unheard(ctx, self, self._context.store, _PAGE)
 
     def keys(self, ctx: Context) -> KeyPair | None:
         try:
-            return key_pair(self._deployment.store(), self._deployment.id)
+            return key_pair(self._context.store(), self._context.id)
         except NotFound:
             return None
 
     def console(self, ctx: Context, machine: str) -> str:
         for item in self._instances():
             if str(item["id"]) == machine:
-                zone = self._deployment.location.zone
+                zone = self._context.location.zone
                 path = f"zones/{zone}/instances/{item['name']}/serialPort"
                 return str(self._call("GET", path, port=1).get("contents", ""))
         return ""
@@ -186,13 +186,13 @@ class GoogleScaler(TaskResource[Deployment]):
                 break
         else:
             raise NotFound(f"Machine {machine} not found", hint="It may be gone already.")
-        path = f"zones/{self._deployment.location.zone}/instances/{item['name']}"
+        path = f"zones/{self._context.location.zone}/instances/{item['name']}"
         if notice:
             body = {"instances": [path]}
-            self._call("POST", f"{self._deployment.group}/recreateInstances", body)
+            self._call("POST", f"{self._context.group}/recreateInstances", body)
             return
         try:
-            self._deployment.change(ctx, self.title, "POST", f"{path}/reset")
+            self._context.change(ctx, self.title, "POST", f"{path}/reset")
         except AuthError:
             raise  # it would have the time to save its work
         except SojournError:
@@ -201,7 +201,7 @@ class GoogleScaler(TaskResource[Deployment]):
             self._call("DELETE", path)
 
     def _call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        return self._deployment.account.compute(self.title, method, path, body, **query)
+        return self._context.account.compute(self.title, method, path, body, **query)
 
 
 def _machine(item: Any) -> Member:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import listing
-from sojourn.clouds.gcp.deployment import Deployment
 from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
+from sojourn.clouds.gcp.task_context import GoogleContext
 from sojourn.clouds.gcp.user_data import LONGEST, startup_script
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.keys import make_key_pair
@@ -30,14 +30,14 @@ _NOTICE = 30.0  # seconds, of a preemption
 _GRACE = 15.0  # seconds for the script: of Google's 30, the rest is for its work to be stored
 
 
-class InstanceTemplate(TaskResource[Deployment]):
+class InstanceTemplate(TaskResource[GoogleContext]):
     """How a machine of this task is made."""
 
     stage = 2
     kind = "instance template"
 
     def _find(self) -> bool:
-        self._deployment.account.compute(self.title, "GET", self._path)
+        self._context.account.compute(self.title, "GET", self._path)
         return True
 
     def create(self, ctx: Context) -> None:
@@ -49,7 +49,7 @@ class InstanceTemplate(TaskResource[Deployment]):
         patience = ctx.within(PATIENCE)
         while True:
             try:
-                self._deployment.change(ctx, self.title, "POST", _TEMPLATES, body)
+                self._context.change(ctx, self.title, "POST", _TEMPLATES, body)
                 return
             except Conflict:
                 self._find()  # it is there, from an earlier try
@@ -61,7 +61,7 @@ class InstanceTemplate(TaskResource[Deployment]):
 
     def delete(self, ctx: Context) -> None:
         try:
-            self._deployment.change(ctx, self.title, "DELETE", self._path)
+            self._context.change(ctx, self.title, "DELETE", self._path)
         except NotFound:
             return
 
@@ -70,11 +70,11 @@ class InstanceTemplate(TaskResource[Deployment]):
         return f"{_TEMPLATES}/{self._name}"
 
     def _properties(self) -> dict[str, Any]:
-        deployment, offer = self._deployment, self._deployment.offer
+        context, offer = self._context, self._context.offer
         profile = self._profile()
         properties: dict[str, Any] = {
             "machineType": offer.type.name,
-            "labels": deployment.labels,
+            "labels": context.labels,
             "tags": {"items": [self._name]},
             "disks": [self._disk()],
             "networkInterfaces": [offer.network.interface()],
@@ -93,21 +93,21 @@ class InstanceTemplate(TaskResource[Deployment]):
 
     def _disk(self) -> dict[str, Any]:
         params: dict[str, Any] = {
-            "sourceImage": self._deployment.offer.image.path,
+            "sourceImage": self._context.offer.image.path,
             "diskType": "pd-balanced",
-            "labels": self._deployment.labels,
+            "labels": self._context.labels,
         }
-        size = disk_size(self._deployment.wanted, self._deployment.offer.image.size)
+        size = disk_size(self._context.require_task(), self._context.offer.image.size)
         if size > 0:
             params["diskSizeGb"] = str(size)
         return {"boot": True, "autoDelete": True, "initializeParams": params}
 
     def _metadata(self) -> list[dict[str, str]]:
         """Only the key of the task opens its machines, whatever the project says."""
-        pair = make_key_pair(self._deployment.store(), self._deployment.id)
+        pair = make_key_pair(self._context.store(), self._context.id)
         values = {
             "startup-script": self._script(),
-            "ssh-keys": f"{self._deployment.offer.image.user}:{pair.public}",
+            "ssh-keys": f"{self._context.offer.image.user}:{pair.public}",
             "block-project-ssh-keys": "TRUE",
             "enable-oslogin": "FALSE",
         }
@@ -115,7 +115,7 @@ class InstanceTemplate(TaskResource[Deployment]):
 
     def _scheduling(self) -> dict[str, Any]:
         """Google deletes a machine whose time is over, whatever becomes of us and of it."""
-        wanted, gpus = self._deployment.wanted, self._deployment.offer.type.has_gpus
+        wanted, gpus = self._context.require_task(), self._context.offer.type.has_gpus
         # Else one that ends itself might come back.
         scheduling: dict[str, Any] = {"automaticRestart": False}
         if wanted.timeout:
@@ -130,23 +130,23 @@ class InstanceTemplate(TaskResource[Deployment]):
         return scheduling
 
     def _profile(self) -> Profile:
-        given = self._deployment.wanted.permission_set
+        given = self._context.require_task().permission_set
         if given:
-            return parse_profile(given, self._deployment.account.project)
-        return Profile(address_of(self._name, self._deployment.account.project))
+            return parse_profile(given, self._context.account.project)
+        return Profile(address_of(self._name, self._context.account.project))
 
     def _script(self) -> str:
-        deployment, location = self._deployment, self._deployment.location
-        account, wanted = deployment.account, deployment.wanted
+        context, location = self._context, self._context.location
+        account, wanted = context.account, context.require_task()
         settings = {
             **machine_settings(
-                deployment.name,
+                context.name,
                 for_machines(account, location),
                 wanted,
-                user=deployment.offer.image.user,
+                user=context.offer.image.user,
                 marks=listing.can_mark(wanted),
                 page="docs/gcp.md",
-                wheels=deployment.luggage().hashes,
+                wheels=context.luggage().hashes,
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
             "grace": _GRACE,
@@ -154,7 +154,7 @@ class InstanceTemplate(TaskResource[Deployment]):
             "boot": url_in(account, location, BOOT),
             "problems": url_in(account, location, PROBLEMS),
             "group": account.url(
-                "compute", f"compute/v1/projects/{account.project}/{deployment.group}"
+                "compute", f"compute/v1/projects/{account.project}/{context.group}"
             ),
         }
         text = startup_script(settings)

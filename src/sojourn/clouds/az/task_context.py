@@ -1,4 +1,4 @@
-"""A task and where it is, and what all resources of this cloud have in common."""
+"""A task in its subscription, and what all its resources have in common."""
 
 from __future__ import annotations
 
@@ -6,60 +6,35 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import store_address, tags
+from sojourn.clouds.az.account import Account
+from sojourn.clouds.az.locations import Location, Locations
+from sojourn.clouds.az.machines import Offer
 from sojourn.clouds.az.user_data import ON_MACHINE
 from sojourn.clouds.az.watched import WatchedStore
-from sojourn.clouds.vm.agent_files import Luggage
 from sojourn.clouds.vm.resource import TaskResource
+from sojourn.clouds.vm.task_context import TaskContext
 from sojourn.core.errors import NotFound
-from sojourn.storage.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sojourn.clouds.az.account import Account
-    from sojourn.clouds.az.locations import Location, Locations
-    from sojourn.clouds.az.machines import Offer, Offers
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
-    from sojourn.core.task import Task
-    from sojourn.storage.store import Store
+    from sojourn.storage.store import Store, StoreAddress
 
-__all__ = ["AzureResource", "Deployment"]
+__all__ = ["AzureContext", "AzureResource"]
 
 
 @dataclass(frozen=True)
-class Deployment:
-    """A task and where it is; what all its resources share. `task` is None when it is unknown."""
+class AzureContext(TaskContext[Account, Location, Offer]):
+    """A task in its subscription."""
 
-    account: Account
+    ON_MACHINE = ON_MACHINE
+
     locations: Locations
-    offers: Offers
-    id: TaskId
-    task: Task | None
-
-    @property
-    def name(self) -> str:
-        return str(self.id)
-
-    @property
-    def location(self) -> Location:
-        """Where it is. Nowhere: raises NotFound."""
-        return self.locations.of(self.id, self.task)
-
-    @property
-    def wanted(self) -> Task:
-        """The task, where it has to be known."""
-        if self.task is None:
-            raise ValueError("this verb needs the task")
-        return self.task
-
-    @property
-    def offer(self) -> Offer:
-        return self.offers.find(self.wanted)
 
     @property
     def tags(self) -> dict[str, str]:
-        return tags.tags_of(self.id, self.wanted)
+        return tags.tags_of(self.id, self.require_task())
 
     @property
     def group(self) -> str:
@@ -81,24 +56,16 @@ class Deployment:
             account = f"{self.group}/providers/{kind}/{location.account}"
         return f"{account}/blobServices/default/containers/{location.container}"
 
-    def luggage(self) -> Luggage:
-        """What machines have to fetch."""
-        image = self.offer.image
-        architecture = {"Arm64": "aarch64"}.get(image.architecture, "x86_64")
-        return Luggage(image.pythons, architecture, ON_MACHINE)
+    def _address(self, folder: str) -> StoreAddress:
+        return store_address.address(self.account, replace(self.location, folder=folder))
 
     def store(self) -> Store:
-        """The task's store, with the user's own credentials. Not there: raises NotFound."""
-        if not self.location.contained:
-            self.locations.ensure_ours(self.id, self.container.partition("/blobServices/")[0])
-        opened = open_store(store_address.address(self.account, self.location))
-        return WatchedStore(opened, self._look)
+        """Not there: raises NotFound."""
+        return WatchedStore(super().store(), self._look)
 
-    def store_in(self, folder: str) -> Store:
-        """Another folder in the container of the task's store."""
-        return open_store(
-            store_address.address(self.account, replace(self.location, folder=folder))
-        )
+    def ensure_ours(self, *, again: bool = False) -> None:
+        account = self.container.partition("/blobServices/")[0]
+        self.locations.ensure_ours(self.id, account, again=again)
 
     def _look(self) -> None:
         """What is on its way out does not come back. A creation that was killed early has no
@@ -106,11 +73,10 @@ class Deployment:
         if self.locations.look(self.id)["properties"]["provisioningState"] == "Deleting":
             raise NotFound(f"Task {self.id} is being deleted")
         if not self.location.contained:
-            account = self.container.partition("/blobServices/")[0]
-            self.locations.ensure_ours(self.id, account, again=True)
+            self.ensure_ours(again=True)
 
 
-class AzureResource(TaskResource[Deployment]):
+class AzureResource(TaskResource[AzureContext]):
     """What resources of Azure have in common beside that. All are in the task's resource group,
     and go with it: what has nothing else to take with it need not be deleted for itself."""
 
@@ -119,7 +85,7 @@ class AzureResource(TaskResource[Deployment]):
     @property
     def path(self) -> str:
         """Its id."""
-        return self._deployment.path(self.type)
+        return self._context.path(self.type)
 
     def _find(self) -> bool:
         self._call("GET", self.path)
@@ -131,7 +97,7 @@ class AzureResource(TaskResource[Deployment]):
     def _call(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, str] | None = None
     ) -> Any:
-        return self._deployment.account.call(self.title, method, path, body, query=query)
+        return self._context.account.call(self.title, method, path, body, query=query)
 
     def _follow(
         self,
@@ -142,10 +108,10 @@ class AzureResource(TaskResource[Deployment]):
         *,
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        account = self._deployment.account
+        account = self._context.account
         return account.follow(ctx, self.title, method, path, body, query=query)
 
     def _placed(self, properties: dict[str, Any], **more: Any) -> dict[str, Any]:
         """The content of a resource with these properties."""
-        location, marks = self._deployment.location.region, self._deployment.tags
+        location, marks = self._context.location.region, self._context.tags
         return {"location": location, "tags": marks, "properties": properties, **more}
