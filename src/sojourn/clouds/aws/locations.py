@@ -80,7 +80,6 @@ class Locations(Known[Location]):
         return self._planned(id, task)
 
     def check(self, task: Task) -> None:
-        """Refuse a container that is not there, or not ours to use."""
         if task.storage.container:
             self._bucket_of_user(parse_container(task.storage.container)[0])
 

@@ -148,7 +148,6 @@ class Locations(Known[Location]):
     # Containers of the user's
 
     def check(self, task: Task) -> None:
-        """Refuse a container that is not there, or not ours to use."""
         given = task.storage
         if not given.container:
             return

@@ -79,7 +79,6 @@ class Locations(Known[Location]):
         return _location(id, zone(task.region), task.storage.container)
 
     def check(self, task: Task) -> None:
-        """Refuse a container that is not there, or not ours to use."""
         if not task.storage.container:
             return
         bucket = parse_container(task.storage.container)[0]

@@ -59,6 +59,10 @@ class Known(Generic[L]):
             if each.contained and each.bucket == place.bucket
         }
 
+    def check(self, task: Task) -> None:
+        """Refuse a container that is not there, or not ours to use."""
+        raise NotImplementedError
+
     def tasks(self) -> Mapping[TaskId, L]:
         """All that there are."""
         raise NotImplementedError

@@ -73,6 +73,9 @@ class Offers(Protocol[F_co]):
     def find(self, task: Task) -> F_co:
         """What the task needs; refuses what is not there."""
 
+    def replaced(self, task: Task) -> str:
+        """What to tell if the task gets another machine than it names; empty: it does not."""
+
     def user_of(self, task: Task) -> str:
         """Whom the image of a task lets in by SSH."""
 
