@@ -9,77 +9,47 @@ from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
 from sojourn.clouds.aws.task_context import AwsContext, AwsResource
-from sojourn.clouds.vm.store import Folder, StoreOf
+from sojourn.clouds.vm.store import Folder, OwnBucket, StoreOf
 from sojourn.clouds.vm.waiting import PATIENCE, until_known
-from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
+from sojourn.core.errors import AuthError, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Resource
-    from sojourn.storage.store import Store
 
 __all__ = ["BucketTags", "store_of"]
 
 _PATIENCE = PATIENCE
 
 
-class Bucket(AwsResource):
+class Bucket(OwnBucket[AwsContext]):
     """A bucket of the task's own."""
-
-    stage = 0
-    kind = "bucket"
-    _unknown = False  # made just now, and not known everywhere yet
 
     def _find(self) -> bool:
         try:
-            self._call("head_bucket")
+            self._look()
         except AuthError:
-            try:
-                self._context.locations.ensure_ours(self._name)
-            except Conflict:
-                if self._context.task is None:
-                    return False  # what is somebody else's is nothing of the task
-                raise
+            if self._is_strange():
+                return False
             raise
         return True
 
-    def create(self, ctx: Context) -> None:
+    def _look(self) -> object:
+        return self._call("head_bucket")
+
+    def _make(self, ctx: Context) -> None:
         region = self._context.location.region
         arguments: dict[str, Any] = {}
         if region != "us-east-1":
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
         with ignoring("BucketAlreadyOwnedByYou"):
             _unhindered(ctx, self.title, lambda: self._call("create_bucket", **arguments))
-        self._context.locations.claim(self._name)
-        self._unknown = True
-        until_known(ctx, lambda: self._call("head_bucket"))
-        self._unknown = False
 
-    def delete(self, ctx: Context) -> None:
-        try:
-            self._context.locations.ensure_ours(self._name)
-        except Conflict as error:
-            ctx.warn(error.message)
-            return
-        if not self._deleted(ctx):
-            patience = ctx.within(_PATIENCE)  # emptying alone may take as long as it takes
-            patience.sleep(1)
-            while not self._deleted(ctx):
-                patience.sleep(1)
-        self._context.locations.forget(self._context.id)
-
-    def _deleted(self, ctx: Context) -> bool:
-        try:
-            _empty(ctx, self._context, "")
-            self._call("delete_bucket")
-        except Conflict:
-            return False  # somebody wrote to it meanwhile
-        except NotFound:
-            return not self._unknown
-        return True
+    def _remove(self, ctx: Context) -> None:
+        _empty(ctx, self._context, "")
+        self._call("delete_bucket")
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         if operation != "create_bucket":
@@ -127,55 +97,30 @@ class BucketTags(AwsResource):
         """They go with the bucket."""
 
 
-class _Container:
-    """A folder in a bucket of the user's.
+class BucketFolder(Folder[AwsContext]):
+    """The role tells those who list tasks that it is there, and a tag of the security group
+    where."""
 
-    The role tells those who list tasks that it is there, and a tag of the security group where.
-    """
-
-    def __init__(self, context: AwsContext) -> None:
-        self._context = context
-        self._role = Role(context)
-        self._group = SecurityGroup(context)
-
-    def store(self) -> Store:
-        return self._context.store()
-
-    def folder(self) -> str:
-        return self._context.location.folder
-
-    def store_in(self, folder: str) -> Store:
-        return self._context.store_in(folder)
-
-    def neighbours(self) -> Mapping[TaskId, str]:
-        return self._context.locations.beside(self._context.location)
-
-    def sign(self, ctx: Context) -> None:
+    def _sign(self, ctx: Context) -> None:
         if not self._context.require_task().permission_set:
-            self._role.make(ctx)
-        self._group.create(ctx)
+            Role(self._context).make(ctx)
+        SecurityGroup(self._context).create(ctx)
 
-    def is_signed(self) -> bool:
-        return self._group.find()
+    def _is_signed(self) -> bool:
+        return SecurityGroup(self._context).find()
 
-    def unsign(self, ctx: Context) -> None:
-        self._role.remove()
-        self._group.remove(ctx)
+    def _unsign(self, ctx: Context) -> None:
+        Role(self._context).remove()
+        SecurityGroup(self._context).remove(ctx)
 
-    def forget(self) -> None:
-        self._context.locations.forget(self._context.id)
-
-    def empty(self, ctx: Context, path: str) -> None:
+    def _empty(self, ctx: Context, path: str) -> None:
         _empty(ctx, self._context, path)
 
-    def name(self, path: str) -> str:
-        return path.removeprefix(self._prefix)
-
-    def top(self) -> list[str]:
+    def _top(self) -> set[str]:
         location = self._context.location
-        found = set()
+        found: set[str] = set()
         for page in self._context.account.pages(
-            f"folder of {self._context.name}",
+            self.title,
             "s3",
             location.bucket_region,
             "list_object_versions",
@@ -186,23 +131,12 @@ class _Container:
             found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
             for kind in ("Versions", "DeleteMarkers"):
                 found |= {item["Key"] for item in page.get(kind, ())}
-        return sorted(found)
-
-    @property
-    def _prefix(self) -> str:
-        folder = self._context.location.folder
-        return f"{folder}/" if folder else ""
+        return found
 
 
 def store_of(context: AwsContext) -> Resource:
     """Whichever of the two a task has."""
-
-    def choose() -> Resource:
-        if context.location.contained:
-            return Folder(context.id, _Container(context))
-        return Bucket(context)
-
-    return StoreOf(context.id, choose)
+    return StoreOf(context, Bucket, BucketFolder)
 
 
 def _empty(ctx: Context, context: AwsContext, path: str) -> None:

@@ -16,12 +16,8 @@ from sojourn.clouds.vm.waiting import PATIENCE, pause
 from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Resource
-    from sojourn.storage.store import Store
 
 __all__ = ["ResourceGroup", "store_of"]
 
@@ -43,8 +39,12 @@ class ResourceGroup(AzureResource):
     def path(self) -> str:
         return self._context.group
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
+        """Whether it is there, and ours. Nowhere: raises NotFound."""
         return self._is_ours(self._call("GET", self.path))
+
+    def _find(self) -> bool:
+        return self.find()
 
     def _is_ours(self, group: dict[str, dict[str, str]]) -> bool:
         return (group.get("tags") or {}).get(tags.ID) == self._name
@@ -92,7 +92,7 @@ class ResourceGroup(AzureResource):
     def delete(self, ctx: Context) -> None:
         """With all that is in it."""
         try:
-            if self._find():
+            if self.find():
                 self._follow(ctx.within(_GONE_WITHIN), "DELETE", self.path)
         except NotFound:
             pass
@@ -164,46 +164,26 @@ class OwnAccount(AzureResource):
         self._group.delete(ctx)
 
 
-class _Container:
-    """A folder in a container of the user's."""
+class ContainerFolder(Folder[AzureContext]):
+    """The resource group tells those who look where it is."""
 
-    def __init__(self, context: AzureContext) -> None:
-        self._context = context
-        self._group = ResourceGroup(context)
+    _prefix = ""  # its store has no versions, and lists what is in the folder alone
 
-    def store(self) -> Store:
-        return self._context.store()
+    def _sign(self, ctx: Context) -> None:
+        ResourceGroup(self._context).make(ctx)
 
-    def folder(self) -> str:
-        return self._context.location.folder
+    def _is_signed(self) -> bool:
+        return ResourceGroup(self._context).find()
 
-    def store_in(self, folder: str) -> Store:
-        return self._context.store_in(folder)
+    def _unsign(self, ctx: Context) -> None:
+        ResourceGroup(self._context).delete(ctx)
 
-    def neighbours(self) -> Mapping[TaskId, str]:
-        return self._context.locations.beside(self._context.location)
+    def _top(self) -> set[str]:
+        found = {item.path.partition("/") for item in self._context.store().list("")}
+        return {f"{name}{slash}" for name, slash, _ in found}
 
-    def sign(self, ctx: Context) -> None:
-        self._group.create(ctx)
-
-    def is_signed(self) -> bool:
-        return self._group._find()
-
-    def unsign(self, ctx: Context) -> None:
-        self._group.delete(ctx)
-
-    def forget(self) -> None:
-        self._context.locations.forget(self._context.id)
-
-    def top(self) -> list[str]:
-        found = {item.path.partition("/") for item in self.store().list("")}
-        return sorted({f"{name}{slash}" for name, slash, _ in found})
-
-    def name(self, path: str) -> str:
-        return path
-
-    def empty(self, ctx: Context, path: str) -> None:
-        store = self.store()
+    def _empty(self, ctx: Context, path: str) -> None:
+        store = self._context.store()
         found = [path]
         if path.endswith("/"):
             found = [item.path for item in store.list(path.rstrip("/"))]
@@ -214,10 +194,4 @@ class _Container:
 
 def store_of(context: AzureContext) -> Resource:
     """Whichever of the two a task has."""
-
-    def choose() -> Resource:
-        if context.location.contained:
-            return Folder(context.id, _Container(context))
-        return OwnAccount(context)
-
-    return StoreOf(context.id, choose)
+    return StoreOf(context, OwnAccount, ContainerFolder)
