@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.tags import MOST
+from sojourn.clouds.vm import listing
 from sojourn.clouds.vm.listing import GroupView, status_of
 from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.tags import user_tags
@@ -33,9 +34,8 @@ _AT_ONCE = 100  # groups in an answer
 
 
 def can_mark(task: Task) -> bool:
-    """Whether machines of a task can tell by tags: with a role of ours, and not too many."""
-    room = min(marks.MOST, MOST - len(user_tags(task)))
-    return not task.permission_set and task.parallelism <= room
+    """Whether machines of a task can tell by tags."""
+    return listing.can_mark(task, MOST - len(user_tags(task)))
 
 
 def tag(group: str, key: str, value: str) -> dict[str, Any]:

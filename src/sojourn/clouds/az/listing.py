@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az.tags import MOST
+from sojourn.clouds.vm import listing
 from sojourn.clouds.vm.listing import GroupView, status_of
 from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.tags import user_tags
@@ -30,9 +31,8 @@ STOPPED = "sojourn:stopped"  # "yes": somebody stopped it, and nobody started it
 
 
 def can_mark(task: Task) -> bool:
-    """Whether machines of a task can tell by tags: with an identity of ours, and not too many."""
-    room = min(marks.MOST, MOST - len(user_tags(task)))
-    return not task.permission_set and task.parallelism <= room
+    """Whether machines of a task can tell by tags."""
+    return listing.can_mark(task, MOST - len(user_tags(task)))
 
 
 def first_tags(task: Task) -> dict[str, str]:

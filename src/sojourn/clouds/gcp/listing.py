@@ -23,18 +23,11 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
-    from sojourn.core.task import Task
 
-__all__ = ["can_mark", "group_of", "states"]
+__all__ = ["group_of", "states"]
 
 _OURS = "name eq tpi-.*"
 _STARTING = ("PROVISIONING", "STAGING", "REPAIRING")
-
-
-def can_mark(task: Task) -> bool:
-    """Whether machines of a task can tell at their group: with an account of ours, and not too
-    many."""
-    return not task.permission_set and task.parallelism <= marks.MOST
 
 
 def states(

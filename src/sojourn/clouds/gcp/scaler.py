@@ -12,6 +12,7 @@ from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, mar
 from sojourn.clouds.gcp.reasons import reason
 from sojourn.clouds.gcp.task_context import GoogleContext
 from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.problems import read_problems, unheard
 from sojourn.clouds.vm.resource import TaskResource
 from sojourn.clouds.vm.waiting import pause
@@ -52,7 +53,7 @@ class GoogleScaler(TaskResource[GoogleContext]):
     def create(self, ctx: Context) -> None:
         wanted = self._context.require_task()
         told = {RANKS: str(wanted.parallelism)}
-        if listing.can_mark(wanted):
+        if can_mark(wanted):
             told[MARKED] = "yes"
         body = {
             "name": self._name,

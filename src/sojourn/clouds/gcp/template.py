@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.gcp import listing
 from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
@@ -12,6 +11,7 @@ from sojourn.clouds.gcp.task_context import GoogleContext
 from sojourn.clouds.gcp.user_data import LONGEST, startup_script
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.keys import make_key_pair
+from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.machine_settings import machine_settings, time_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
 from sojourn.clouds.vm.resource import TaskResource
@@ -144,7 +144,7 @@ class InstanceTemplate(TaskResource[GoogleContext]):
                 for_machines(account, location),
                 wanted,
                 user=context.offer.image.user,
-                marks=listing.can_mark(wanted),
+                marks=can_mark(wanted),
                 page="docs/gcp.md",
                 wheels=context.luggage().hashes,
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.on_machine import marks
 from sojourn.core.status import (
     MACHINES_AT_MOST,
     RankRecord,
@@ -25,8 +26,17 @@ if TYPE_CHECKING:
 
     from sojourn.core.report import Report
     from sojourn.core.status import Status
+    from sojourn.core.task import Task
 
-__all__ = ["GroupView", "status_of"]
+__all__ = ["GroupView", "can_mark", "status_of"]
+
+
+def can_mark(task: Task, room: int = marks.MOST) -> bool:
+    """Whether machines of a task can tell at their group: with rights of ours, and not too many.
+
+    `room`: how many tags there can be beside the user's.
+    """
+    return not task.permission_set and task.parallelism <= min(marks.MOST, room)
 
 
 @dataclass(frozen=True)
