@@ -6,6 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
+from sojourn.clouds.aws.account import Account
+from sojourn.clouds.aws.locations import Locations
+from sojourn.clouds.aws.machines import Offers
 from sojourn.clouds.aws.regions import region as region_of
 from sojourn.clouds.vm.cleaning import Cleaner
 from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
@@ -16,12 +19,8 @@ from sojourn.core.parallel import together
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.locations import Locations
-    from sojourn.clouds.aws.machines import Offers
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud
     from sojourn.core.task import Task
 
 __all__ = ["AwsImages"]
@@ -31,16 +30,8 @@ _LOOK_EVERY = 5.0
 _AT_ONCE = 8  # regions
 
 
-class AwsImages(Cleaner):
+class AwsImages(Cleaner[Account, Locations, Offers]):
     """Each is an AMI and the snapshots of its disks; all have the tags."""
-
-    def __init__(
-        self, cloud: Cloud, account: Account, locations: Locations, offers: Offers
-    ) -> None:
-        super().__init__(cloud)
-        self._account = account
-        self._locations = locations
-        self._offers = offers
 
     def take(self, ctx: Context, id: TaskId, task: Task, machine: str, name: str) -> None:
         region = self._locations.of(id, task).region

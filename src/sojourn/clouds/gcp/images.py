@@ -6,8 +6,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import listing, tags
+from sojourn.clouds.gcp.account import Account
 from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.image_notes import note_of, own_name, told_by
+from sojourn.clouds.gcp.locations import Locations
+from sojourn.clouds.gcp.machines import Offers
 from sojourn.clouds.vm.cleaning import Cleaner
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.clock import utc
@@ -15,12 +18,8 @@ from sojourn.core.errors import Conflict, NotFound, Transient
 from sojourn.core.interfaces import MadeImage
 
 if TYPE_CHECKING:
-    from sojourn.clouds.gcp.account import Account
-    from sojourn.clouds.gcp.locations import Locations
-    from sojourn.clouds.gcp.machines import Offers
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud
     from sojourn.core.task import Task
 
 __all__ = ["GoogleImages"]
@@ -30,16 +29,8 @@ _IMAGES = "global/images"
 _EVERYWHERE = "global"  # the region of all images
 
 
-class GoogleImages(Cleaner):
+class GoogleImages(Cleaner[Account, Locations, Offers]):
     """Each is one image, with the labels of its task."""
-
-    def __init__(
-        self, cloud: Cloud, account: Account, locations: Locations, offers: Offers
-    ) -> None:
-        super().__init__(cloud)
-        self._account = account
-        self._locations = locations
-        self._offers = offers
 
     def take(self, ctx: Context, id: TaskId, task: Task, machine: str, name: str) -> None:
         zone = self._locations.of(id, task).zone
