@@ -118,7 +118,7 @@ def _noting(action: str, missing: list[str], odd: list[str]) -> Iterator[None]:
     except NotFound:
         return  # it may be asked for, and is not there
     except SojournError as error:
-        if code_of(error.__cause__ or error) != "DryRunOperation":
+        if code_of(error) != "DryRunOperation":
             odd.append(_line(error))
 
 

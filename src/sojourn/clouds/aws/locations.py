@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.regions import HOME_REGIONS, region
-from sojourn.clouds.vm.containers import PATH, parsed
+from sojourn.clouds.vm.containers import PATH, check_plain, looking_at, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
@@ -53,12 +53,7 @@ def parse_container(text: str) -> tuple[str, str | None]:
 
 def check_container(task: Task) -> None:
     """Refuse a container that cannot be one."""
-    if not task.storage.container:
-        return
-    if task.storage.container_opts:
-        given = ", ".join(sorted(task.storage.container_opts))
-        raise InvalidInput("storage.container_opts", f"not supported by AWS: {given}")
-    parse_container(task.storage.container)
+    check_plain(task, "AWS", parse_container)
 
 
 class Locations(Known[Location]):
@@ -90,21 +85,10 @@ class Locations(Known[Location]):
 
     def _bucket_of_user(self, bucket: str) -> str:
         """The region of it."""
-        try:
-            if bucket not in self._of_users:
+        if bucket not in self._of_users:
+            with looking_at(bucket, lambda error: code_of(error) == "403"):
                 self._of_users[bucket] = self._bucket_region(bucket)
-            return self._of_users[bucket]
-        except NotFound as error:
-            raise InvalidInput(
-                "storage.container", f"bucket {bucket} not found; create it first"
-            ) from error
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "403":
-                raise
-            raise InvalidInput(
-                "storage.container",
-                f"access to bucket {bucket} denied; allow it, or choose another",
-            ) from error
+        return self._of_users[bucket]
 
     def _found(self, id: TaskId) -> Location:
         stranger = False
@@ -136,7 +120,7 @@ class Locations(Known[Location]):
         try:
             where = self._bucket_region(bucket, ExpectedBucketOwner=self._account.number)
         except SojournError as error:
-            if code_of(error.__cause__ or error) != "403" or self._is_listed(bucket):
+            if code_of(error) != "403" or self._is_listed(bucket):
                 raise
             raise Conflict(
                 f"Bucket {bucket} belongs to another account; it was not touched",

@@ -89,7 +89,7 @@ class AwsScaler(AwsResource):
                 )
                 return
             except SojournError as error:
-                if code_of(error.__cause__ or error) == "AlreadyExists":
+                if code_of(error) == "AlreadyExists":
                     if self._stays(ctx):
                         return
                     continue

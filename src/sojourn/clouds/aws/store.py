@@ -65,7 +65,7 @@ def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
             do()
             return
         except Transient as error:
-            if code_of(error.__cause__ or error) != "OperationAborted":
+            if code_of(error) != "OperationAborted":
                 raise
             if time.monotonic() >= deadline:
                 raise Transient(

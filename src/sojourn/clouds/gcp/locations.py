@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.regions import region_of, zone
-from sojourn.clouds.vm.containers import PATH, parsed
+from sojourn.clouds.vm.containers import PATH, check_plain, looking_at, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core import untrusted
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound
@@ -59,12 +59,7 @@ def note_of(where: str, container: str) -> str:
 
 def check_container(task: Task) -> None:
     """Refuse a container that cannot be one."""
-    if not task.storage.container:
-        return
-    if task.storage.container_opts:
-        given = ", ".join(sorted(task.storage.container_opts))
-        raise InvalidInput("storage.container_opts", f"not supported by Google Cloud: {given}")
-    parse_container(task.storage.container)
+    check_plain(task, "Google Cloud", parse_container)
 
 
 class Locations(Known[Location]):
@@ -87,19 +82,8 @@ class Locations(Known[Location]):
             self._checked.add(bucket)
 
     def _check_bucket(self, bucket: str) -> None:
-        try:
+        with looking_at(bucket, is_denied):
             found = self._bucket(bucket)
-        except NotFound as error:
-            raise InvalidInput(
-                "storage.container", f"bucket {bucket} not found; create it first"
-            ) from error
-        except AuthError as error:
-            if not is_denied(error):
-                raise
-            raise InvalidInput(
-                "storage.container",
-                f"access to bucket {bucket} denied; allow it, or choose another",
-            ) from error
         access = found.get("iamConfiguration", {}).get("uniformBucketLevelAccess", {})
         if not access.get("enabled"):
             raise InvalidInput(
