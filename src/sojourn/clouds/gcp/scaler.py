@@ -11,38 +11,28 @@ from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, marks_in, patch_of
 from sojourn.clouds.gcp.reasons import reason
 from sojourn.clouds.gcp.task_context import GoogleContext
-from sojourn.clouds.vm.keys import key_pair
 from sojourn.clouds.vm.listing import can_mark
-from sojourn.clouds.vm.problems import read_problems, unheard
-from sojourn.clouds.vm.resource import TaskResource
+from sojourn.clouds.vm.scaler import VmScaler
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
-from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import KeyPair
-    from sojourn.core.task import Task
 
 __all__ = ["GoogleScaler"]
 
-_PAGE = "docs/gcp.md#what-machines-may-do"
 _HERE = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "REPAIRING")
-_GONE_WITHIN = 900.0
 
 
-class GoogleScaler(TaskResource[GoogleContext]):
+class GoogleScaler(VmScaler[GoogleContext]):
     """The group. Google keeps its machines alive, and ends each whose time is over."""
 
-    stage = 3
     kind = "group"
-
-    def _find(self) -> bool:
-        return self._group() is not None
+    page = "docs/gcp.md#what-machines-may-do"
 
     def _group(self) -> Any:
         try:
@@ -74,20 +64,22 @@ class GoogleScaler(TaskResource[GoogleContext]):
                 raise
 
     def delete(self, ctx: Context) -> None:
-        patience = ctx.within(_GONE_WITHIN)
+        patience = ctx.within(self.gone_within)
         while self._group() is not None:
             with suppress(NotFound, Transient):  # it is on its way out
                 self._context.change(patience, self.title, "DELETE", self._context.group)
                 return
             patience.sleep(1)
 
-    def scale(self, ctx: Context, machines: int) -> None:
-        group = self._group()
-        if group is None:
-            raise NotFound(f"No {self.title} found")
-        self._tell_stopped(ctx, group, not machines)
+    def _is_going(self, group: Any) -> bool:
+        return False  # Google tells nobody that it is: see `_scale`
+
+    def _size(self, group: Any) -> int:
+        return int(group.get("targetSize", 0))
+
+    def _scale(self, ctx: Context, group: Any, machines: int) -> None:
         path = f"{self._context.group}/resize"
-        patience = ctx.within(_GONE_WITHIN)
+        patience = ctx.within(self.gone_within)
         while True:
             try:
                 self._context.change(ctx, self.title, "POST", path, size=machines)
@@ -97,21 +89,19 @@ class GoogleScaler(TaskResource[GoogleContext]):
                     raise
                 pause(patience, 1, error)  # it is being deleted, and then it is not found
 
-    def _tell_stopped(self, ctx: Context, group: Any, stopped: bool) -> None:
-        """For those who list tasks; without it they look closer."""
-        told = marks_in(group).get(STOPPED) == "yes"
-        if told == stopped or (stopped and not group.get("targetSize")):
-            return
-        body = patch_of({STOPPED: "yes" if stopped else "no"}, group.get("fingerprint"))
-        with suppress(SojournError):
-            self._context.change(ctx, self.title, "PATCH", self._context.group, body)
+    def _is_stopped(self, group: Any) -> bool:
+        return marks_in(group).get(STOPPED) == "yes"
+
+    def _mark_stopped(self, ctx: Context, group: Any, value: str) -> None:
+        body = patch_of({STOPPED: value}, group.get("fingerprint"))
+        self._context.change(ctx, self.title, "PATCH", self._context.group, body)
 
     def fleet(self, ctx: Context) -> Fleet | None:
         group = self._group()
         if group is None:
             return None
         alive = [item for item in self._instances() if item["status"] in _HERE]
-        return Fleet(int(group.get("targetSize", 0)), tuple(map(_machine, alive)))
+        return Fleet(self._size(group), tuple(map(_machine, alive)))
 
     def _instances(self) -> Iterator[Any]:
         account, zone = self._context.account, self._context.location.zone
@@ -122,12 +112,11 @@ class GoogleScaler(TaskResource[GoogleContext]):
                 if listing.group_of(item) == self._name:
                     yield item
 
-    def events(self, ctx: Context) -> list[CloudEvent]:
-        told = [
+    def _told(self, ctx: Context) -> list[CloudEvent]:
+        return [
             CloudEvent(_utc(error["timestamp"]), error["error"]["code"], text)
             for error, text in self._errors(ctx)
         ]
-        return sorted([*told, *read_problems(self._context.store)], key=lambda event: event.time)
 
     def _errors(self, ctx: Context) -> list[tuple[Any, str]]:
         """What the group could not do, oldest first, and in our words."""
@@ -146,31 +135,12 @@ class GoogleScaler(TaskResource[GoogleContext]):
         ]
         return sorted(told, key=lambda pair: _utc(pair[0]["timestamp"]))
 
-    def _task(self, ctx: Context) -> Task | None:
-        try:
-            return StoreData(self._context.store).load(ctx)
-        except NotFound:
-            return None
-
-    def obstacle(self, ctx: Context) -> str:
-        """What was last in the way; nothing, once a machine came after it."""
-        try:
-            started = [_utc(item["creationTimestamp"]) for item in self._instances()]
-        except NotFound:
-            return ""
-        since = max(started, default="")
-        problems = read_problems(self._context.store)
-        recent = [event.description for event in problems if event.time >= since]
-        if recent:
-            return recent[-1]
+    def _in_the_way(self, ctx: Context) -> str:
+        since = max((_utc(item["creationTimestamp"]) for item in self._instances()), default="")
+        if problem := self._problem_since(since):
+            return problem
         errors = [text for error, text in self._errors(ctx) if _utc(error["timestamp"]) >= since]
-        return errors[-1] if errors else unheard(ctx, self, self._context.store, _PAGE)
-
-    def keys(self, ctx: Context) -> KeyPair | None:
-        try:
-            return key_pair(self._context.store(), self._context.id)
-        except NotFound:
-            return None
+        return errors[-1] if errors else ""
 
     def console(self, ctx: Context, machine: str) -> str:
         for item in self._instances():
