@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from sojourn.clouds.aws import listing, tags
 from sojourn.clouds.aws.errors import ignoring
+from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.aws.placement import is_placed
 from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
@@ -111,8 +112,8 @@ class LaunchTemplate(AwsResource):
         context, location = self._context, self._context.location
         store = StoreAddress(url_of(location), options_for_machines(context.account, location))
         wanted = context.require_task()
-        settings = {
-            **machine_settings(
+        settings = Settings(
+            machine_settings(
                 context.name,
                 store,
                 wanted,
@@ -122,15 +123,15 @@ class LaunchTemplate(AwsResource):
                 wheels=context.luggage().hashes,
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
-            "region": location.region,
-            "bucket_region": location.bucket_region,
-            "boot": self._url(BOOT),
-            "problems": self._url(PROBLEMS),
-            "autoscaling": self._endpoint("autoscaling"),
-            "ec2": self._endpoint("ec2"),
-            "tag": tags.ID,
-            "hook": HOOK,
-        }
+            region=location.region,
+            bucket_region=location.bucket_region,
+            boot=self._url(BOOT),
+            problems=self._url(PROBLEMS),
+            autoscaling=self._endpoint("autoscaling"),
+            ec2=self._endpoint("ec2"),
+            tag=tags.ID,
+            hook=HOOK,
+        )
         text = user_data(settings).encode()
         if len(text) > LONGEST:
             raise InvalidInput("storage.container", "too long; use a shorter path")

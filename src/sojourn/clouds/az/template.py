@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.az import listing
 from sojourn.clouds.az.account import version_of
 from sojourn.clouds.az.machines import SMALLEST_DISK
+from sojourn.clouds.az.on_machine.settings import Settings
 from sojourn.clouds.az.placement import PlacementGroup, has_members, is_placed
 from sojourn.clouds.az.profile import identities
 from sojourn.clouds.az.resources import Identity, Network
@@ -149,8 +150,8 @@ def _first_script(context: AzureContext, identity: str) -> str:
     location, wanted = context.location, context.require_task()
     scale_set, setting = context.path(SET), context.path(SETTING)
     tags = tags_path(scale_set)
-    settings = {
-        **machine_settings(
+    settings = Settings(
+        machine_settings(
             context.name,
             for_machines(location, identity),
             wanted,
@@ -160,15 +161,15 @@ def _first_script(context: AzureContext, identity: str) -> str:
             wheels=context.luggage().hashes,
             notice=_SPOT_NOTICE if wanted.spot >= 0 else 0.0,
         ),
-        "boot": https_url(location, BOOT),
-        "problems": https_url(location, PROBLEMS),
-        "identity": identity,
-        "ranks": wanted.parallelism,
-        "set": scale_set,
-        "setting": f"{setting}?api-version={version_of(setting)}",
-        "tags": f"{tags}?api-version={version_of(tags)}",
-        "compute": version_of(scale_set),
-    }
+        boot=https_url(location, BOOT),
+        problems=https_url(location, PROBLEMS),
+        identity=identity,
+        ranks=wanted.parallelism,
+        set=scale_set,
+        setting=f"{setting}?api-version={version_of(setting)}",
+        tags=f"{tags}?api-version={version_of(tags)}",
+        compute=version_of(scale_set),
+    )
     text = custom_data(settings).encode()
     if len(text) > LONGEST:
         raise InvalidInput("storage.container", "too long; use a shorter path")

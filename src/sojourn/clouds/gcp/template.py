@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
@@ -138,8 +139,8 @@ class InstanceTemplate(TaskResource[GoogleContext]):
     def _script(self) -> str:
         context, location = self._context, self._context.location
         account, wanted = context.account, context.require_task()
-        settings = {
-            **machine_settings(
+        settings = Settings(
+            machine_settings(
                 context.name,
                 for_machines(account, location),
                 wanted,
@@ -147,16 +148,14 @@ class InstanceTemplate(TaskResource[GoogleContext]):
                 marks=can_mark(wanted),
                 page="docs/gcp.md",
                 wheels=context.luggage().hashes,
+                grace=_GRACE,
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
-            "grace": _GRACE,
-            "zone": location.zone,
-            "boot": url_in(account, location, BOOT),
-            "problems": url_in(account, location, PROBLEMS),
-            "group": account.url(
-                "compute", f"compute/v1/projects/{account.project}/{context.group}"
-            ),
-        }
+            zone=location.zone,
+            boot=url_in(account, location, BOOT),
+            problems=url_in(account, location, PROBLEMS),
+            group=account.url("compute", f"compute/v1/projects/{account.project}/{context.group}"),
+        )
         text = startup_script(settings)
         if len(text.encode()) > LONGEST:
             raise InvalidInput("storage.container", "too long; use a shorter path")

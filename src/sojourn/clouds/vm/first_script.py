@@ -19,6 +19,8 @@ from sojourn.agent.bundle import PYTHONS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sojourn.clouds.vm.on_machine.settings import CloudSettings
+
 __all__ = ["first_script"]
 
 _PYTHONS = " ".join(f"python{each[0]}.{each[1:]}" for each in reversed(PYTHONS))
@@ -67,14 +69,15 @@ boot({settings}, fetch, {package!r})
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 
 
-def first_script(settings: dict[str, Any], leave: str, package: str, modules: Sequence[str]) -> str:
+def first_script(settings: CloudSettings, leave: str, package: str, modules: Sequence[str]) -> str:
     """The script of machines with these settings.
 
     `leave` defines the shell's function `leave REASON`, in which a setting's name in braces is its
     value. `package` has the modules `fetching`, which needs `modules` of it, and `life`.
     """
-    program = base64.encodebytes(_program(settings, package, modules)).decode().strip()
-    quoted = {name: shlex.quote(str(value)) for name, value in settings.items()}
+    data = settings.as_data()
+    program = base64.encodebytes(_program(data, package, modules)).decode().strip()
+    quoted = {name: shlex.quote(str(value)) for name, value in data.items()}
     return _SCRIPT.format(program=program, leave=leave.format(**quoted), pythons=_PYTHONS, **quoted)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import urllib.parse
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from sojourn.clouds.aws.on_machine import metadata, signing
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
+
+if TYPE_CHECKING:
+    from sojourn.clouds.aws.on_machine.settings import Settings
 
 __all__ = ["Gone"]
 
@@ -21,7 +24,7 @@ _WITHIN = 10.0
 class Gone(GoneMachines):
     """By the task's tag."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__(_ASK_EVERY, _ABSENCES)
         self._settings = settings
 
@@ -32,14 +35,14 @@ class Gone(GoneMachines):
         form = {
             "Action": "DescribeInstances",
             "Version": _VERSION,
-            "Filter.1.Name": f"tag:{self._settings['tag']}",
-            "Filter.1.Value.1": self._settings["id"],
+            "Filter.1.Name": f"tag:{self._settings.tag}",
+            "Filter.1.Value.1": self._settings.common.id,
         }
         request = signing.signed(
             "POST",
-            self._settings["ec2"],
+            self._settings.ec2,
             "ec2",
-            self._settings["region"],
+            self._settings.region,
             metadata.credentials(),
             urllib.parse.urlencode(form).encode(),
             "application/x-www-form-urlencoded; charset=utf-8",

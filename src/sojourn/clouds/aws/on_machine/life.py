@@ -8,10 +8,11 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sojourn.agent.background import say
 from sojourn.clouds.aws.on_machine import metadata, signing
+from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
 class AutoScalingGroup:
     """The group, as the machine's role lets it be used."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         found = metadata.get("/meta-data/instance-id", metadata.token())
         if not found:
@@ -90,8 +91,8 @@ class AutoScalingGroup:
     @property
     def _hook(self) -> dict[str, str]:
         return {
-            "AutoScalingGroupName": self._settings["id"],
-            "LifecycleHookName": self._settings["hook"],
+            "AutoScalingGroupName": self._settings.common.id,
+            "LifecycleHookName": self._settings.hook,
             "InstanceId": self.machine,
         }
 
@@ -99,7 +100,7 @@ class AutoScalingGroup:
         form: dict[str, str] = {}
         for number, (key, value) in enumerate(tags.items(), 1):
             tag = {
-                "ResourceId": self._settings["id"],
+                "ResourceId": self._settings.common.id,
                 "ResourceType": "auto-scaling-group",
                 "Key": key,
                 "Value": value,
@@ -128,9 +129,9 @@ class AutoScalingGroup:
     def _signed(self, body: bytes) -> urllib.request.Request:
         return signing.signed(
             "POST",
-            self._settings["autoscaling"],
+            self._settings.autoscaling,
             "autoscaling",
-            self._settings["region"],
+            self._settings.region,
             metadata.credentials(),
             body,
             "application/x-www-form-urlencoded; charset=utf-8",
@@ -147,4 +148,4 @@ def _taken(token: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.aws.on_machine", AutoScalingGroup))
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.aws.on_machine", Settings, AutoScalingGroup))

@@ -7,10 +7,11 @@ import time
 import urllib.error
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sojourn.agent.background import say
 from sojourn.clouds.az.on_machine import arm, metadata, setting
+from sojourn.clouds.az.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
@@ -29,7 +30,7 @@ _PUT_OFF = Path("/run/sojourn-deadline")  # is there once the deadline was put o
 class ScaleSet:
     """The scale set, as the machine's identity lets it be used."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         found = metadata.about()
         self.machine = str(found["vmId"])
@@ -76,8 +77,8 @@ class ScaleSet:
                 lambda: arm.call(
                     self._settings,
                     "DELETE",
-                    f"{self._settings['set']}/virtualMachines/{self._instance}"
-                    f"?api-version={self._settings['compute']}&forceDeletion=true",
+                    f"{self._settings.set}/virtualMachines/{self._instance}"
+                    f"?api-version={self._settings.compute}&forceDeletion=true",
                 ),
             )
 
@@ -113,7 +114,7 @@ class ScaleSet:
 
     def _left(self, ranks: int) -> int:
         """Ranks that have not ended, as far as the store tells."""
-        address = StoreAddress(self._settings["store"], self._settings["store_options"])
+        address = StoreAddress(self._settings.common.store, self._settings.common.store_options)
         try:
             reports = read_reports(open_store(address))
         except SojournError as error:
@@ -122,25 +123,25 @@ class ScaleSet:
         return ranks - len({report.rank for report in reports if report.outcome.final})
 
     def _setting(self) -> setting.View:
-        return setting.view(arm.call(self._settings, "GET", self._settings["setting"]))
+        return setting.view(arm.call(self._settings, "GET", self._settings.setting))
 
     def _set(self, now: setting.View, least: int, end: datetime) -> None:
         properties = {"profiles": setting.profiles(now.ranks, least, end)}
-        arm.call(self._settings, "PATCH", self._settings["setting"], {"properties": properties})
+        arm.call(self._settings, "PATCH", self._settings.setting, {"properties": properties})
 
     def mark(self, tags: Mapping[str, str]) -> None:
         if tags:
             body = {"operation": "Merge", "properties": {"tags": {**tags}}}
             self._call(
                 "marking the scale set",
-                lambda: arm.call(self._settings, "PATCH", self._settings["tags"], body),
+                lambda: arm.call(self._settings, "PATCH", self._settings.tags, body),
                 _MARKING,
             )
 
     def put_off_deadline(self) -> None:
         if _PUT_OFF.exists():
             return
-        deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings["minutes"])
+        deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings.common.minutes)
 
         def put_off() -> None:
             now = self._setting()
@@ -164,4 +165,4 @@ class ScaleSet:
 
 
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.az.on_machine", ScaleSet))
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.az.on_machine", Settings, ScaleSet))

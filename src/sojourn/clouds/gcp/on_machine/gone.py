@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp.on_machine import metadata
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sojourn.clouds.gcp.on_machine.settings import Settings
 
 __all__ = ["Gone"]
 
@@ -25,7 +27,7 @@ _ENDED = ("STOPPED", "TERMINATED", "SUSPENDED")
 class Gone(GoneMachines):
     """By the group. Machines are known by their numbers: one that is replaced keeps its name."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__(_ASK_EVERY, _ABSENCES)
         self._settings = settings
         self._me = ""
@@ -43,7 +45,7 @@ class Gone(GoneMachines):
 
     def _states(self) -> dict[str, str]:
         """Of the group's machines, by their numbers."""
-        url = f"{self._settings['group']}/listManagedInstances"
+        url = f"{self._settings.group}/listManagedInstances"
         with urllib.request.urlopen(
             metadata.authorized("POST", url, b"{}"), timeout=_WITHIN
         ) as answer:

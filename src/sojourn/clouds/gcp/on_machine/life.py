@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import say
 from sojourn.clouds.gcp.on_machine import groupmarks, metadata
+from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _WITHIN = 30.0
 class ManagedGroup:
     """The group, as the rights of the machine's account let it be used."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.machine = metadata.get("id")
         if not self.machine:
@@ -35,7 +36,7 @@ class ManagedGroup:
         """A change of nothing needs the right to change the group."""
         try:
             given = json.dumps(groupmarks.patch_of({})).encode()
-            request = metadata.authorized("PATCH", self._settings["group"], given)
+            request = metadata.authorized("PATCH", self._settings.group, given)
             with urllib.request.urlopen(request, timeout=_WITHIN):
                 return ""
         except urllib.error.HTTPError as error:
@@ -91,7 +92,7 @@ class ManagedGroup:
         """Google counts the time of each machine from its start."""
 
     def _about_me(self, action: str, tries: int) -> None:
-        name = f"zones/{self._settings['zone']}/instances/{metadata.get('name')}"
+        name = f"zones/{self._settings.zone}/instances/{metadata.get('name')}"
         self._repeated(f"/{action}", {"instances": [name]}, tries)
 
     def _repeated(self, path: str, body: Any, tries: int) -> bool:
@@ -108,7 +109,7 @@ class ManagedGroup:
         given = b"" if body is None else json.dumps(body).encode()
         what = f"{method} {path or 'group'}"
         try:
-            request = metadata.authorized(method, self._settings["group"] + path, given)
+            request = metadata.authorized(method, self._settings.group + path, given)
             with urllib.request.urlopen(request, timeout=_WITHIN) as answer:
                 return json.loads(answer.read() or b"{}")
         except urllib.error.HTTPError as error:
@@ -119,4 +120,4 @@ class ManagedGroup:
 
 
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.gcp.on_machine", ManagedGroup))
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.gcp.on_machine", Settings, ManagedGroup))
