@@ -37,9 +37,6 @@ class VmCloud(Generic[A, K, S]):
         warm=True,
         private_machines=True,
         shared_identity=True,
-        interrupt=True,
-        reach=True,
-        images=True,
         poll=2.0,
     )
 
