@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.resources import SecurityGroup
@@ -44,7 +44,7 @@ class PlacementGroup(AwsResource):
     stage = 2
     kind = "placement group"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return False  # never the last thing that is left: the security group outlives it
 
     def create(self, ctx: Context) -> None:
@@ -68,6 +68,3 @@ class PlacementGroup(AwsResource):
                     return
                 except Conflict as error:  # the last machine has not gone yet
                     pause(patience, 2, error)
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._context.call(self.title, "ec2", operation, **arguments)

@@ -32,7 +32,7 @@ class Role(AwsResource):
 
     kind = "role"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         found = False
         for operation, name in (
             ("get_role", "RoleName"),
@@ -92,7 +92,7 @@ class Role(AwsResource):
 
     def remove(self) -> None:
         name = self._name
-        if not self._find():
+        if not self.find():
             return  # who gave a profile may not be allowed to more than this question
         for operation, arguments in (
             (
@@ -120,9 +120,6 @@ class SecurityGroup(AwsResource):
     """Lets SSH in and everything out; in a gang, all that comes from its own machines as well."""
 
     kind = "security group"
-
-    def _find(self) -> bool:
-        return self.find()
 
     def find(self) -> bool:
         return bool(self._groups())
@@ -201,9 +198,6 @@ class SecurityGroup(AwsResource):
         except NotFound:
             return
 
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._context.call(self.title, "ec2", operation, **arguments)
-
 
 def _ssh(networks: tuple[str, ...]) -> dict[str, Any]:
     rule = {
@@ -221,7 +215,7 @@ class KeyPair(AwsResource):
 
     kind = "key pair"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         named = [{"Name": "key-name", "Values": [self._name]}]
         return bool(self._call("describe_key_pairs", Filters=named)["KeyPairs"])
 
@@ -240,6 +234,3 @@ class KeyPair(AwsResource):
             self._call("delete_key_pair", KeyName=self._name)
         except NotFound:
             return
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._context.call(self.title, "ec2", operation, **arguments)

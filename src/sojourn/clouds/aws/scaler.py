@@ -12,7 +12,7 @@ from sojourn.clouds.aws import listing
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.placement import subnets_of
 from sojourn.clouds.aws.reasons import reason
-from sojourn.clouds.aws.task_context import AwsContext
+from sojourn.clouds.aws.task_context import AwsContext, AwsResource
 from sojourn.clouds.aws.template import DEADLINE, HOOK
 from sojourn.clouds.vm.machine_settings import time_of
 from sojourn.clouds.vm.scaler import VmScaler
@@ -43,10 +43,11 @@ _HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up
 _PATIENCE = 120.0
 
 
-class AwsScaler(VmScaler[AwsContext]):
+class AwsScaler(VmScaler[AwsContext], AwsResource):
     """The group. AWS keeps its machines alive; a scheduled action ends it whatever happens."""
 
     kind = "group"
+    service = "autoscaling"
     page = "docs/aws.md#what-machines-may-do"
 
     def _group(self) -> Any:
@@ -280,9 +281,6 @@ class AwsScaler(VmScaler[AwsContext]):
             InstanceIds=[machine],
             SkipOsShutdown=True,
         )
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._context.call(self.title, "autoscaling", operation, **arguments)
 
 
 def _hook() -> dict[str, Any]:

@@ -27,7 +27,7 @@ _PATIENCE = PATIENCE
 class Bucket(OwnBucket[AwsContext]):
     """A bucket of the task's own."""
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         try:
             self._look()
         except AuthError:
@@ -80,7 +80,7 @@ class BucketTags(AwsResource):
 
     kind = "tags of bucket"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return False  # never the last thing that is left
 
     def create(self, ctx: Context) -> None:

@@ -43,7 +43,12 @@ class AwsContext(TaskContext[Account, Location, Offer]):
 
 
 class AwsResource(TaskResource[AwsContext]):
-    """What resources of AWS have in common beside that."""
+    """What resources of AWS have in common beside that. `service`: most are of EC2."""
+
+    service = "ec2"
+
+    def _call(self, operation: str, **arguments: Any) -> Any:
+        return self._context.call(self.title, self.service, operation, **arguments)
 
     def _tagged(self, kind: str) -> list[dict[str, Any]]:
         return [{"ResourceType": kind, "Tags": tags.to_list(self._context.tags)}]

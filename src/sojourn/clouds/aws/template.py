@@ -40,7 +40,7 @@ class LaunchTemplate(AwsResource):
     stage = 2
     kind = "launch template"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         named = [{"Name": "launch-template-name", "Values": [self._name]}]
         return bool(self._call("describe_launch_templates", Filters=named)["LaunchTemplates"])
 
@@ -55,7 +55,7 @@ class LaunchTemplate(AwsResource):
 
     def delete(self, ctx: Context) -> None:
         with suppress(NotFound):
-            if self._find():  # who may delete ours only may not even ask for what is not there
+            if self.find():  # who may delete ours only may not even ask for what is not there
                 self._call("delete_launch_template", LaunchTemplateName=self._name)
 
     def _data(self, ctx: Context) -> dict[str, Any]:
@@ -151,9 +151,6 @@ class LaunchTemplate(AwsResource):
     def _endpoint(self, service: str) -> str:
         client = self._context.account.client(service, self._context.location.region)
         return str(client.meta.endpoint_url).rstrip("/") + "/"
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._context.call(self.title, "ec2", operation, **arguments)
 
 
 def _price(dollars: float) -> str:

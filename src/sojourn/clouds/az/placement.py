@@ -73,7 +73,7 @@ class PlacementGroup(AzureResource):
     kind = "proximity placement group"
     type = "Microsoft.Compute/proximityPlacementGroups"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return False  # never the last thing that is left
 
     def create(self, ctx: Context) -> None:

@@ -147,7 +147,7 @@ class Key(AzureResource):
 
     kind = "key of"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return False  # never the last thing that is left
 
     def create(self, ctx: Context) -> None:

@@ -40,11 +40,7 @@ class ResourceGroup(AzureResource):
         return self._context.group
 
     def find(self) -> bool:
-        """Whether it is there, and ours. Nowhere: raises NotFound."""
         return self._is_ours(self._call("GET", self.path))
-
-    def _find(self) -> bool:
-        return self.find()
 
     def _is_ours(self, group: dict[str, dict[str, str]]) -> bool:
         return (group.get("tags") or {}).get(tags.ID) == self._name

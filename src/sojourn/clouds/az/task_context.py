@@ -87,7 +87,7 @@ class AzureResource(TaskResource[AzureContext]):
         """Its id."""
         return self._context.path(self.type)
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         self._call("GET", self.path)
         return True
 

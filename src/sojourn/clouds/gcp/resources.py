@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import policy
 from sojourn.clouds.gcp.locations import note_of
-from sojourn.clouds.gcp.task_context import GoogleContext
+from sojourn.clouds.gcp.task_context import GoogleContext, GoogleResource
 from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.resource import TaskResource
 from sojourn.core.errors import AuthError, Conflict, NotFound
@@ -42,7 +42,7 @@ class ServiceAccount(TaskResource[GoogleContext]):
 
     kind = "service account"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         self._call("GET", self._path)
         return True
 
@@ -58,7 +58,7 @@ class ServiceAccount(TaskResource[GoogleContext]):
         try:
             self._call("POST", f"v1/projects/{self._project}/serviceAccounts", body)
         except Conflict:
-            self._find()  # it is there, from an earlier try
+            self.find()  # it is there, from an earlier try
         location, member = self._context.location, f"serviceAccount:{self._email}"
         group = policy.on_group(self._project, location.zone, self._name, member)
         together(
@@ -144,18 +144,14 @@ class ServiceAccount(TaskResource[GoogleContext]):
         return self._context.account.call(self.title, "iam", method, path, body)
 
 
-class Firewall(TaskResource[GoogleContext]):
+class Firewall(GoogleResource):
     """Lets SSH in, and tells where the task is. Machines of a gang are open to each other, and
     closed to all others: Google's default network lets in all that comes from inside."""
 
     kind = "firewall rule"
 
-    def _find(self) -> bool:
-        return self.find()
-
     def find(self) -> bool:
-        """Whether it is there. Nowhere: raises NotFound."""
-        self._context.account.compute(self.title, "GET", f"{_RULES}/{self._name}")
+        self._call("GET", f"{_RULES}/{self._name}")
         return True
 
     def create(self, ctx: Context) -> None:
@@ -191,10 +187,10 @@ class Firewall(TaskResource[GoogleContext]):
             **rule,
         }
         try:
-            self._context.change(ctx, self.title, "POST", _RULES, body)
+            self._change(ctx, "POST", _RULES, body)
         except Conflict:
             # It is there, from an earlier try.
-            self._context.account.compute(self.title, "GET", f"{_RULES}/{name}")
+            self._call("GET", f"{_RULES}/{name}")
 
     def delete(self, ctx: Context) -> None:
         if not self._context.is_contained:  # else it goes with the folder
@@ -207,7 +203,7 @@ class Firewall(TaskResource[GoogleContext]):
             self._name,
         ):  # what tells where the task is goes last
             with suppress(NotFound):
-                self._context.change(ctx, self.title, "DELETE", f"{_RULES}/{name}")
+                self._change(ctx, "DELETE", f"{_RULES}/{name}")
 
     @property
     def _members(self) -> str:

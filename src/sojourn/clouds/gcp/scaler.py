@@ -10,7 +10,7 @@ from sojourn.clouds.gcp import listing
 from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, marks_in, patch_of
 from sojourn.clouds.gcp.reasons import reason
-from sojourn.clouds.gcp.task_context import GoogleContext
+from sojourn.clouds.gcp.task_context import GoogleContext, GoogleResource
 from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.scaler import VmScaler
 from sojourn.clouds.vm.waiting import pause
@@ -28,7 +28,7 @@ __all__ = ["GoogleScaler"]
 _HERE = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "REPAIRING")
 
 
-class GoogleScaler(VmScaler[GoogleContext]):
+class GoogleScaler(VmScaler[GoogleContext], GoogleResource):
     """The group. Google keeps its machines alive, and ends each whose time is over."""
 
     kind = "group"
@@ -58,7 +58,7 @@ class GoogleScaler(VmScaler[GoogleContext]):
         body["instanceTemplate"] = f"projects/{project}/{body['instanceTemplate']}"
         groups = f"zones/{self._context.location.zone}/instanceGroupManagers"
         try:
-            self._context.change(ctx, self.title, "POST", groups, body)
+            self._change(ctx, "POST", groups, body)
         except Conflict:
             if self._group() is None:
                 raise
@@ -67,7 +67,7 @@ class GoogleScaler(VmScaler[GoogleContext]):
         patience = ctx.within(self.gone_within)
         while self._group() is not None:
             with suppress(NotFound, Transient):  # it is on its way out
-                self._context.change(patience, self.title, "DELETE", self._context.group)
+                self._change(patience, "DELETE", self._context.group)
                 return
             patience.sleep(1)
 
@@ -82,7 +82,7 @@ class GoogleScaler(VmScaler[GoogleContext]):
         patience = ctx.within(self.gone_within)
         while True:
             try:
-                self._context.change(ctx, self.title, "POST", path, size=machines)
+                self._change(ctx, "POST", path, size=machines)
                 return
             except Transient as error:
                 if reason_of(error) != "resourceNotReady":
@@ -94,7 +94,7 @@ class GoogleScaler(VmScaler[GoogleContext]):
 
     def _mark_stopped(self, ctx: Context, group: Any, value: str) -> None:
         body = patch_of({STOPPED: value}, group.get("fingerprint"))
-        self._context.change(ctx, self.title, "PATCH", self._context.group, body)
+        self._change(ctx, "PATCH", self._context.group, body)
 
     def fleet(self, ctx: Context) -> Fleet | None:
         group = self._group()
@@ -163,16 +163,13 @@ class GoogleScaler(VmScaler[GoogleContext]):
             self._call("POST", f"{self._context.group}/recreateInstances", body)
             return
         try:
-            self._context.change(ctx, self.title, "POST", f"{path}/reset")
+            self._change(ctx, "POST", f"{path}/reset")
         except AuthError:
             raise  # it would have the time to save its work
         except SojournError:
             pass  # what does not run needs no more
         with suppress(NotFound):
             self._call("DELETE", path)
-
-    def _call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        return self._context.account.compute(self.title, method, path, body, **query)
 
 
 def _machine(item: Any) -> Member:

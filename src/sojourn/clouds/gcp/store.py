@@ -27,7 +27,7 @@ _AT_ONCE = 16
 class Bucket(OwnBucket[GoogleContext]):
     """A bucket of the task's own."""
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         if self._is_strange():
             return False
         self._look()

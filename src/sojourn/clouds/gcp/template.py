@@ -8,14 +8,13 @@ from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
-from sojourn.clouds.gcp.task_context import GoogleContext
+from sojourn.clouds.gcp.task_context import GoogleResource
 from sojourn.clouds.gcp.user_data import LONGEST, startup_script
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.keys import make_key_pair
 from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.machine_settings import machine_settings, time_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
-from sojourn.clouds.vm.resource import TaskResource
 from sojourn.clouds.vm.waiting import PATIENCE, pause
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
 
@@ -31,14 +30,14 @@ _NOTICE = 30.0  # seconds, of a preemption
 _GRACE = 15.0  # seconds for the script: of Google's 30, the rest is for its work to be stored
 
 
-class InstanceTemplate(TaskResource[GoogleContext]):
+class InstanceTemplate(GoogleResource):
     """How a machine of this task is made."""
 
     stage = 2
     kind = "instance template"
 
-    def _find(self) -> bool:
-        self._context.account.compute(self.title, "GET", self._path)
+    def find(self) -> bool:
+        self._call("GET", self._path)
         return True
 
     def create(self, ctx: Context) -> None:
@@ -50,10 +49,10 @@ class InstanceTemplate(TaskResource[GoogleContext]):
         patience = ctx.within(PATIENCE)
         while True:
             try:
-                self._context.change(ctx, self.title, "POST", _TEMPLATES, body)
+                self._change(ctx, "POST", _TEMPLATES, body)
                 return
             except Conflict:
-                self._find()  # it is there, from an earlier try
+                self.find()  # it is there, from an earlier try
                 return
             except InvalidInput as error:
                 if "serviceAccount" not in error.message:
@@ -62,7 +61,7 @@ class InstanceTemplate(TaskResource[GoogleContext]):
 
     def delete(self, ctx: Context) -> None:
         try:
-            self._context.change(ctx, self.title, "DELETE", self._path)
+            self._change(ctx, "DELETE", self._path)
         except NotFound:
             return
 

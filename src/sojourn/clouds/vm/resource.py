@@ -17,7 +17,7 @@ C = TypeVar("C", bound="TaskContext[Any, Any, Any]")
 
 
 class TaskResource(Generic[C]):
-    """`_find` looks for it, and what is nowhere is absent."""
+    """What is nowhere is absent."""
 
     stage = 1
     kind = ""
@@ -35,9 +35,10 @@ class TaskResource(Generic[C]):
 
     def read(self, ctx: Context) -> bool:
         try:
-            return self._find()
+            return self.find()
         except NotFound:
             return False
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
+        """Whether it is there. Nowhere: may raise NotFound."""
         raise NotImplementedError

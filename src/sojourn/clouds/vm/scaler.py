@@ -32,7 +32,7 @@ class VmScaler(TaskResource[C]):
     page = ""
     gone_within = 900.0  # seconds
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return self._group() is not None
 
     def _settled(self, ctx: Context) -> Any:

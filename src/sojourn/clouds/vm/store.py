@@ -91,7 +91,7 @@ class Folder(TaskResource[C]):
     stage = 0
     kind = "folder of"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return self._is_signed() or self._owner() == self._name
 
     def create(self, ctx: Context) -> None:
