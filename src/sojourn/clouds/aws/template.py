@@ -16,12 +16,12 @@ from sojourn.clouds.aws.profile import arn_of
 from sojourn.clouds.aws.resources import SecurityGroup
 from sojourn.clouds.aws.store_address import options_for_machines, url_of
 from sojourn.clouds.aws.task_context import AwsResource
-from sojourn.clouds.aws.user_data import LONGEST, user_data
+from sojourn.clouds.aws.user_data import user_data
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.machine_settings import machine_settings
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
 from sojourn.clouds.vm.waiting import until_known
-from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.errors import NotFound
 from sojourn.storage.store import StoreAddress
 
 if TYPE_CHECKING:
@@ -132,10 +132,7 @@ class LaunchTemplate(AwsResource):
             tag=tags.ID,
             hook=HOOK,
         )
-        text = user_data(settings).encode()
-        if len(text) > LONGEST:
-            raise InvalidInput("storage.container", "too long; use a shorter path")
-        return base64.b64encode(text).decode()
+        return base64.b64encode(user_data(settings).encode()).decode()
 
     def _url(self, path: str) -> str:
         """Of a path in the store, for a machine that has nothing but Python yet."""

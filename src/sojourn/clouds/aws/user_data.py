@@ -39,4 +39,4 @@ leave() {{
 
 def user_data(settings: Settings) -> str:
     """The script of machines with these settings."""
-    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES)
+    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES, LONGEST)

@@ -13,13 +13,12 @@ from sojourn.clouds.az.placement import PlacementGroup, has_members, is_placed
 from sojourn.clouds.az.profile import identities
 from sojourn.clouds.az.resources import Identity, Network
 from sojourn.clouds.az.store_address import for_machines, https_url
-from sojourn.clouds.az.user_data import LONGEST, custom_data
+from sojourn.clouds.az.user_data import custom_data
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.machine_settings import machine_settings
 from sojourn.clouds.vm.options import network_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
-from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sojourn.clouds.az.machines import Image
@@ -170,7 +169,4 @@ def _first_script(context: AzureContext, identity: str) -> str:
         tags=f"{tags}?api-version={version_of(tags)}",
         compute=version_of(scale_set),
     )
-    text = custom_data(settings).encode()
-    if len(text) > LONGEST:
-        raise InvalidInput("storage.container", "too long; use a shorter path")
-    return base64.b64encode(text).decode()
+    return base64.b64encode(custom_data(settings).encode()).decode()

@@ -9,7 +9,7 @@ from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
 from sojourn.clouds.gcp.task_context import GoogleResource
-from sojourn.clouds.gcp.user_data import LONGEST, startup_script
+from sojourn.clouds.gcp.user_data import startup_script
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.keys import make_key_pair
 from sojourn.clouds.vm.listing import can_mark
@@ -155,7 +155,4 @@ class InstanceTemplate(GoogleResource):
             problems=url_in(account, location, PROBLEMS),
             group=account.url("compute", f"compute/v1/projects/{account.project}/{context.group}"),
         )
-        text = startup_script(settings)
-        if len(text.encode()) > LONGEST:
-            raise InvalidInput("storage.container", "too long; use a shorter path")
-        return text
+        return startup_script(settings)

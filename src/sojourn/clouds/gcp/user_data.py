@@ -34,4 +34,4 @@ leave() {{
 
 def startup_script(settings: Settings) -> str:
     """The script of machines with these settings."""
-    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES)
+    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES, LONGEST)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import urllib.parse
 import urllib.request
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from sojourn.clouds.aws.on_machine import metadata, signing
+from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
-
-if TYPE_CHECKING:
-    from sojourn.clouds.aws.on_machine.settings import Settings
 
 __all__ = ["Gone"]
 
@@ -21,12 +18,11 @@ _ABSENCES = 3
 _WITHIN = 10.0
 
 
-class Gone(GoneMachines):
+class Gone(GoneMachines[Settings]):
     """By the task's tag."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(_ASK_EVERY, _ABSENCES)
-        self._settings = settings
+        super().__init__(settings, _ASK_EVERY, _ABSENCES)
 
     def _look(self) -> dict[str, bool]:
         return {machine: state == "terminated" for machine, state in self._states().items()}

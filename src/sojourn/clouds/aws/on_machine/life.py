@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -14,12 +13,11 @@ from sojourn.agent.background import say
 from sojourn.clouds.aws.on_machine import metadata, signing
 from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
+from sojourn.clouds.vm.on_machine.trying import MARKING, is_done
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TRIES = 10
-_MARKING = 3  # tries: it is of no use to the task itself
 _SPOT = "/meta-data/spot/instance-action"
 _REBALANCE = "/meta-data/events/recommendations/rebalance"
 _LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
@@ -63,7 +61,7 @@ class AutoScalingGroup:
 
     def ask_for_time(self) -> None:
         if self._is_taken():
-            self._about_hook("RecordLifecycleActionHeartbeat", 1)
+            self._call("RecordLifecycleActionHeartbeat", self._hook, 1)
 
     def leave(self, *, for_good: bool, last: bool = False) -> None:
         """The group may do so already. Either way it waits until this machine is ready.
@@ -71,12 +69,12 @@ class AutoScalingGroup:
         If another machine is still wanted, it finds nothing to do and leaves in the same way.
         """
         if not self._is_taken():
-            self._call(
-                "TerminateInstanceInAutoScalingGroup",
-                InstanceId=self.machine,
-                ShouldDecrementDesiredCapacity="true" if for_good else "false",
-            )
-        self._about_hook("CompleteLifecycleAction", LifecycleActionResult="CONTINUE")
+            form = {
+                "InstanceId": self.machine,
+                "ShouldDecrementDesiredCapacity": "true" if for_good else "false",
+            }
+            self._call("TerminateInstanceInAutoScalingGroup", form)
+        self._call("CompleteLifecycleAction", {**self._hook, "LifecycleActionResult": "CONTINUE"})
 
     def _is_taken(self) -> bool:
         try:
@@ -84,9 +82,6 @@ class AutoScalingGroup:
         except OSError as error:
             say(f"the metadata service does not answer: {error}")
             return False
-
-    def _about_hook(self, action: str, tries: int = _TRIES, **form: str) -> None:
-        self._call(action, tries, **self._hook, **form)
 
     @property
     def _hook(self) -> dict[str, str]:
@@ -108,23 +103,17 @@ class AutoScalingGroup:
             }
             form |= {f"Tags.member.{number}.{name}": text for name, text in tag.items()}
         if form:
-            self._call("CreateOrUpdateTags", tries=_MARKING, **form)
+            self._call("CreateOrUpdateTags", form, MARKING)
 
     def put_off_deadline(self) -> None:
         """Only laptops set that of the group."""
 
-    def _call(self, action: str, tries: int = _TRIES, **form: str) -> None:
-        """If it cannot be done, the machine's own timer and the group's remain."""
-        body = _form(action, form)
-        for attempt in range(tries):
-            try:
-                with urllib.request.urlopen(self._signed(body), timeout=30):
-                    return
-            except urllib.error.HTTPError as error:
-                say(f"{action} failed: {error.read()[:500]!r}")
-            except OSError as error:
-                say(f"{action} failed: {error}")
-            time.sleep(min(30, 2**attempt))
+    def _call(self, action: str, form: Mapping[str, str], *tries: int) -> None:
+        def call() -> None:
+            with urllib.request.urlopen(self._signed(_form(action, form)), timeout=30):
+                pass
+
+        is_done(action, call, *tries)
 
     def _signed(self, body: bytes) -> urllib.request.Request:
         return signing.signed(
@@ -138,7 +127,7 @@ class AutoScalingGroup:
         )
 
 
-def _form(action: str, more: dict[str, str]) -> bytes:
+def _form(action: str, more: Mapping[str, str]) -> bytes:
     return urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **more}).encode()
 
 

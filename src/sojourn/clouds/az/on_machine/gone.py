@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sojourn.clouds.az.on_machine import arm
+from sojourn.clouds.az.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
-
-if TYPE_CHECKING:
-    from sojourn.clouds.az.on_machine.settings import Settings
 
 __all__ = ["Gone"]
 
@@ -17,12 +15,11 @@ _ABSENCES = 2
 _OFF = ("PowerState/stopped", "PowerState/deallocated")
 
 
-class Gone(GoneMachines):
+class Gone(GoneMachines[Settings]):
     """By the scale set. One that is switched off does nothing any more, as if it were not there."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(_ASK_EVERY, _ABSENCES)
-        self._settings = settings
+        super().__init__(settings, _ASK_EVERY, _ABSENCES)
 
     def _look(self) -> dict[str, bool]:
         path = f"{self._settings.set}/virtualMachines?api-version={self._settings.compute}"

@@ -13,15 +13,14 @@ from sojourn.agent.background import say
 from sojourn.clouds.az.on_machine import arm, metadata, setting
 from sojourn.clouds.az.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
+from sojourn.clouds.vm.on_machine.trying import MARKING, is_done
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
 from sojourn.storage.store import StoreAddress, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-_TRIES = 10
-_MARKING = 3  # tries: it is of no use to the task itself
 _AFTERWARDS = 2.0  # seconds after which a number is looked at again: others may have changed it
 _TAKEN = {"Preempt": "spot eviction", "Terminate": "terminated by the scale set"}
 _PUT_OFF = Path("/run/sojourn-deadline")  # is there once the deadline was put off, since the boot
@@ -72,7 +71,7 @@ class ScaleSet:
         if for_good:
             self._want_fewer()
         if not self._approved():
-            self._call(
+            is_done(
                 "leaving the scale set",
                 lambda: arm.call(
                     self._settings,
@@ -108,9 +107,9 @@ class ScaleSet:
             if now.least > self._left(now.ranks):
                 self._set(now, self._left(now.ranks), now.end)
 
-        if self._call("wanting fewer machines", lower):
+        if is_done("wanting fewer machines", lower):
             time.sleep(_AFTERWARDS)
-            self._call("wanting fewer machines", check)
+            is_done("wanting fewer machines", check)
 
     def _left(self, ranks: int) -> int:
         """Ranks that have not ended, as far as the store tells."""
@@ -132,10 +131,10 @@ class ScaleSet:
     def mark(self, tags: Mapping[str, str]) -> None:
         if tags:
             body = {"operation": "Merge", "properties": {"tags": {**tags}}}
-            self._call(
+            is_done(
                 "marking the scale set",
                 lambda: arm.call(self._settings, "PATCH", self._settings.tags, body),
-                _MARKING,
+                MARKING,
             )
 
     def put_off_deadline(self) -> None:
@@ -147,21 +146,8 @@ class ScaleSet:
             now = self._setting()
             self._set(now, now.least, deadline)
 
-        if self._call("postponing the deadline", put_off):
+        if is_done("postponing the deadline", put_off):
             _PUT_OFF.touch()
-
-    def _call(self, what: str, do: Callable[[], object], tries: int = _TRIES) -> bool:
-        """Whether it was done. If not, the machine's own timer and the setting's remain."""
-        for attempt in range(tries):
-            try:
-                do()
-                return True
-            except urllib.error.HTTPError as error:
-                say(f"{what} failed: {error.read()[:500]!r}")
-            except (OSError, ValueError, KeyError) as error:
-                say(f"{what} failed: {error}")
-            time.sleep(min(30, 2**attempt))
-        return False
 
 
 if __name__ == "__main__":

@@ -7,12 +7,11 @@ import urllib.request
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp.on_machine import metadata
+from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from sojourn.clouds.gcp.on_machine.settings import Settings
 
 __all__ = ["Gone"]
 
@@ -24,12 +23,11 @@ _WITHIN = 10.0
 _ENDED = ("STOPPED", "TERMINATED", "SUSPENDED")
 
 
-class Gone(GoneMachines):
+class Gone(GoneMachines[Settings]):
     """By the group. Machines are known by their numbers: one that is replaced keeps its name."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(_ASK_EVERY, _ABSENCES)
-        self._settings = settings
+        super().__init__(settings, _ASK_EVERY, _ABSENCES)
         self._me = ""
 
     def _look(self) -> dict[str, bool]:
