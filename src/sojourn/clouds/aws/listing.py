@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.tags import MOST
 from sojourn.clouds.vm import listing
-from sojourn.clouds.vm.listing import GroupView, status_of
+from sojourn.clouds.vm.listing import MARKED, STOPPED, GroupView, status_of, statuses
 from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.errors import NotFound
-from sojourn.core.status import INCOMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
     from sojourn.core.status import Status
     from sojourn.core.task import Task
 
-__all__ = ["MARKED", "STOPPED", "can_mark", "states", "tag"]
+__all__ = ["can_mark", "states", "tag"]
 
-MARKED = "sojourn:marked"  # "yes": machines of this group tell how ranks ended
-STOPPED = "sojourn:stopped"  # "yes": somebody stopped it, and nobody started it since
 _AT_ONCE = 100  # groups in an answer
 
 
@@ -59,16 +56,13 @@ def states(
             regions[locations.of(id, None).region].append(id)
         except NotFound:
             continue  # deleted meanwhile
-    found = {}
+    found: dict[TaskId, Status] = {}
     for region, here in regions.items():
         for start in range(0, len(here), _AT_ONCE):
             ctx.check()
             some = here[start : start + _AT_ONCE]
             groups = _groups(account, region, list(map(str, some)))
-            for id in some:  # noqa: A001
-                status = _status(groups[str(id)]) if str(id) in groups else INCOMPLETE
-                if status is not None:
-                    found[id] = status
+            found |= statuses(some, groups, _status)
     return found
 
 

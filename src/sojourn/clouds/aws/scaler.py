@@ -14,6 +14,7 @@ from sojourn.clouds.aws.placement import subnets_of
 from sojourn.clouds.aws.reasons import reason
 from sojourn.clouds.aws.task_context import AwsContext, AwsResource
 from sojourn.clouds.aws.template import DEADLINE, HOOK
+from sojourn.clouds.vm.listing import MARKED, STOPPED
 from sojourn.clouds.vm.machine_settings import time_of
 from sojourn.clouds.vm.scaler import VmScaler
 from sojourn.clouds.vm.waiting import pause
@@ -59,7 +60,7 @@ class AwsScaler(VmScaler[AwsContext], AwsResource):
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        marked = {listing.MARKED: "yes"} if listing.can_mark(self._context.require_task()) else {}
+        marked = {MARKED: "yes"} if listing.can_mark(self._context.require_task()) else {}
         marks = [
             listing.tag(self._name, key, value)
             for key, value in {**self._context.tags, **marked}.items()
@@ -153,10 +154,10 @@ class AwsScaler(VmScaler[AwsContext], AwsResource):
 
     def _is_stopped(self, group: Any) -> bool:
         tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
-        return tags.get(listing.STOPPED) == "yes"
+        return tags.get(STOPPED) == "yes"
 
     def _mark_stopped(self, ctx: Context, group: Any, value: str) -> None:
-        self._call("create_or_update_tags", Tags=[listing.tag(self._name, listing.STOPPED, value)])
+        self._call("create_or_update_tags", Tags=[listing.tag(self._name, STOPPED, value)])
 
     def _arm(self, ctx: Context) -> None:
         """Have AWS end the group at a deadline, whatever becomes of us and of the machines.

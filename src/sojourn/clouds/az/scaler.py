@@ -6,12 +6,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.az import listing, policy, template
+from sojourn.clouds.az import policy, template
 from sojourn.clouds.az.errors import code_of
 from sojourn.clouds.az.on_machine import setting
 from sojourn.clouds.az.reasons import reason
 from sojourn.clouds.az.resources import Identity, assign
 from sojourn.clouds.az.task_context import AzureContext, AzureResource
+from sojourn.clouds.vm.listing import STOPPED
 from sojourn.clouds.vm.machine_settings import time_of
 from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.scaler import VmScaler
@@ -153,10 +154,10 @@ class AzureScaler(VmScaler[AzureContext], AzureResource):
                 assign(ctx, self._context.account, self._name, principal, grants)
 
     def _is_stopped(self, group: Any) -> bool:
-        return (group.get("tags") or {}).get(listing.STOPPED) == "yes"
+        return (group.get("tags") or {}).get(STOPPED) == "yes"
 
     def _mark_stopped(self, ctx: Context, group: Any, value: str) -> None:
-        body = {"operation": "Merge", "properties": {"tags": {listing.STOPPED: value}}}
+        body = {"operation": "Merge", "properties": {"tags": {STOPPED: value}}}
         self._call("PATCH", template.tags_path(self.path), body)
 
     def _view(self) -> setting.View | None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.storage.store import Store, StoreAddress
 
+    Query = Mapping[str, str] | None
+
 __all__ = ["AzureContext", "AzureResource"]
 
 
@@ -94,19 +96,11 @@ class AzureResource(TaskResource[AzureContext]):
     def delete(self, ctx: Context) -> None:
         """It goes with the group."""
 
-    def _call(
-        self, method: str, path: str, body: Any = None, *, query: Mapping[str, str] | None = None
-    ) -> Any:
+    def _call(self, method: str, path: str, body: Any = None, *, query: Query = None) -> Any:
         return self._context.account.call(self.title, method, path, body, query=query)
 
     def _follow(
-        self,
-        ctx: Context,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        query: Mapping[str, str] | None = None,
+        self, ctx: Context, method: str, path: str, body: Any = None, *, query: Query = None
     ) -> Any:
         account = self._context.account
         return account.follow(ctx, self.title, method, path, body, query=query)
