@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws import profile, tags
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.locations import Locations, check_container
+from sojourn.clouds.aws.locations import Locations, parse_container
 from sojourn.clouds.aws.machines import Offers, check_offer
 from sojourn.clouds.aws.security_groups import OPTION
 from sojourn.clouds.vm.cloud import VmCloud, check_limits
+from sojourn.clouds.vm.containers import check_plain
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.ids import TaskId
 
@@ -40,7 +41,7 @@ class AwsCloud(VmCloud[Account, Locations, Offers]):
         check_limits(task, _MOST)
         check_options(task, "AWS", own=(OPTION,))
         tags.check(task)
-        check_container(task)
+        check_plain(task, "AWS", parse_container)
         check_offer(task)
 
     def _check_permission_set(self, task: Task) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.regions import HOME_REGIONS, region
-from sojourn.clouds.vm.containers import PATH, check_plain, looking_at, parsed
+from sojourn.clouds.vm.containers import PATH, looking_at, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
@@ -49,11 +49,6 @@ class Location:
 def parse_container(text: str) -> tuple[str, str | None]:
     """Bucket and folder, as `clouds.vm.containers` has them."""
     return parsed(text, _CONTAINER, _LONGEST)
-
-
-def check_container(task: Task) -> None:
-    """Refuse a container that cannot be one."""
-    check_plain(task, "AWS", parse_container)
 
 
 class Locations(Known[Location]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from sojourn.clouds.aws.security_groups import given_group
 from sojourn.clouds.aws.task_context import AwsResource
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.options import ssh_from
-from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
+from sojourn.clouds.vm.waiting import PATIENCE, patiently, until_known
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
 
@@ -186,17 +187,15 @@ class SecurityGroup(AwsResource):
             self.remove(ctx)
 
     def remove(self, ctx: Context) -> None:
-        patience = ctx.within(PATIENCE * 5)
-        try:
+        with suppress(NotFound):
             for group in self._groups():
-                while True:
-                    try:
-                        self._call("delete_security_group", GroupId=group)
-                        break
-                    except Conflict as error:  # the last machine has not gone yet
-                        pause(patience, 2, error)
-        except NotFound:
-            return
+                patiently(
+                    ctx,
+                    partial(self._call, "delete_security_group", GroupId=group),
+                    lambda error: isinstance(error, Conflict),  # the last machine has not gone yet
+                    every=2,
+                    within=PATIENCE * 5,
+                )
 
 
 def _ssh(networks: tuple[str, ...]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sojourn.clouds.vm.listing import STOPPED
 from sojourn.clouds.vm.machine_settings import time_of
 from sojourn.clouds.vm.problems import read_problems
 from sojourn.clouds.vm.scaler import VmScaler
-from sojourn.clouds.vm.waiting import pause
+from sojourn.clouds.vm.waiting import patiently, pause
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["AzureScaler"]
 
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
-_PATIENCE = 120.0
 _RETRY_AFTER = timedelta(seconds=60)  # a machine that could not be made makes room for another
 _LOOK_BACK = timedelta(days=30)  # in the log of the subscription
 _OFF = ("PowerState/stopped", "PowerState/deallocated")
-_UNKNOWN = ("FailedIdentityOperation", "InvalidResourceReference", "LinkedInvalidPropertyId")
+_PASSING = (
+    "FailedIdentityOperation",
+    "InvalidResourceReference",
+    "LinkedInvalidPropertyId",
+    "Conflict",
+)
 
 
 class AzureScaler(VmScaler[AzureContext], AzureResource):
@@ -66,20 +70,17 @@ class AzureScaler(VmScaler[AzureContext], AzureResource):
             self._write(setting.View(ranks, 0, end, enabled=False))
 
     def _make(self, ctx: Context) -> None:
+        """What was just made may not be known yet, and somebody else may make it, too."""
         body = template.content(self._context)
-        patience = ctx.within(_PATIENCE)
-        while True:
-            try:
-                self._follow(ctx, "PUT", self.path, body)
-                return
-            except InvalidInput as error:
-                if code_of(error) not in _UNKNOWN:  # what was just made may not be known yet
-                    raise _by_field(error) from error
-                pause(patience, 2, error)
-            except Transient as error:  # somebody else makes it at the same time
-                if code_of(error) != "Conflict":
-                    raise
-                pause(patience, 2, error)
+        try:
+            patiently(
+                ctx,
+                lambda: self._follow(ctx, "PUT", self.path, body),
+                lambda error: code_of(error) in _PASSING,
+                every=2,
+            )
+        except InvalidInput as error:
+            raise _by_field(error) from error
 
     def delete(self, ctx: Context) -> None:
         """Machines go at once, whatever they do: who deletes a task has stopped it before."""

@@ -12,7 +12,7 @@ from sojourn.clouds.az.errors import code_of
 from sojourn.clouds.az.task_context import AzureContext, AzureResource
 from sojourn.clouds.vm.paths import OWNER
 from sojourn.clouds.vm.store import Folder, StoreOf
-from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
 
 if TYPE_CHECKING:
@@ -133,28 +133,21 @@ class OwnAccount(AzureResource):
             "supportsHttpsTrafficOnly": True,
         }
         body = self._placed(properties, sku={"name": "Standard_LRS"}, kind="StorageV2")
-        patience = ctx.within(PATIENCE)
-        while True:
-            try:
-                self._follow(ctx, "PUT", account, body)
-                self._call("PUT", container, {})
-                break
-            except Transient as error:  # somebody else makes it at the same time
-                if code_of(error) != "StorageAccountOperationInProgress":
-                    raise
-                pause(patience, 1, error)
+
+        def make() -> None:
+            self._follow(ctx, "PUT", account, body)
+            self._call("PUT", container, {})
+
+        # Somebody else may make it at the same time.
+        patiently(ctx, make, lambda e: code_of(e) == "StorageAccountOperationInProgress")
 
     def _until_open(self, ctx: Context) -> None:
         """Wait until its name is known."""
-        patience = ctx.within(PATIENCE)
-        while True:
-            try:
-                self._context.store().head(OWNER)
-                return
-            except AuthError as error:
-                raise AuthError(error.message, hint=_DATA) from error
-            except Transient as error:
-                pause(patience, 2, error)
+        try:
+            store = self._context.store
+            patiently(ctx, lambda: store().head(OWNER), lambda e: isinstance(e, Transient), every=2)
+        except AuthError as error:
+            raise AuthError(error.message, hint=_DATA) from error
 
     def delete(self, ctx: Context) -> None:
         self._group.delete(ctx)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.account import Account
-from sojourn.clouds.gcp.locations import Locations, check_container
+from sojourn.clouds.gcp.locations import Locations, parse_container
 from sojourn.clouds.gcp.machines import Offers, check_offer
 from sojourn.clouds.gcp.profile import check_profile, check_rights, notes_on, parse_profile
 from sojourn.clouds.vm.cloud import VmCloud, check_limits
+from sojourn.clouds.vm.containers import check_plain
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 
@@ -51,7 +52,7 @@ class GoogleCloud(VmCloud[Account, Locations, Offers]):
         tags.check(task)
         if task.permission_set:
             check_profile(task.permission_set)
-        check_container(task)
+        check_plain(task, "Google Cloud", parse_container)
         check_offer(task)
 
     def _check_permission_set(self, task: Task) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,9 @@ from sojourn.clouds.gcp.image_notes import note_of, own_name, told_by
 from sojourn.clouds.gcp.locations import Locations
 from sojourn.clouds.gcp.machines import Offers
 from sojourn.clouds.vm.cleaning import Cleaner
-from sojourn.clouds.vm.waiting import pause
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.clock import utc
-from sojourn.core.errors import Conflict, NotFound, Transient
+from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.interfaces import MadeImage
 
 if TYPE_CHECKING:
@@ -71,17 +72,14 @@ class GoogleImages(Cleaner[Account, Locations, Offers]):
     def delete(self, ctx: Context, name: str, region: str) -> None:
         if not any(image.name == name for image in self.all(ctx)):
             return  # also one of somebody else's that has the name
-        patience = ctx.within(_READY_WITHIN)
-        while True:
-            try:
-                self._account.change(ctx, f"image {name}", "DELETE", f"{_IMAGES}/{own_name(name)}")
-                return
-            except NotFound:
-                return
-            except Transient as error:
-                if reason_of(error) != "resourceNotReady":
-                    raise
-                pause(patience, 1, error)  # it is still being made
+        path = f"{_IMAGES}/{own_name(name)}"
+        with suppress(NotFound):
+            patiently(
+                ctx,
+                lambda: self._account.change(ctx, f"image {name}", "DELETE", path),
+                lambda error: reason_of(error) == "resourceNotReady",  # it is still being made
+                within=_READY_WITHIN,
+            )
 
 
 def _made(item: Any) -> MadeImage:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.regions import region_of, zone
-from sojourn.clouds.vm.containers import PATH, check_plain, looking_at, parsed
+from sojourn.clouds.vm.containers import PATH, looking_at, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core import untrusted
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound
@@ -55,11 +55,6 @@ def parse_container(text: str) -> tuple[str, str | None]:
 def note_of(where: str, container: str) -> str:
     """What a firewall rule tells of a task: it has no labels, but a description."""
     return json.dumps({"sojourn": {"zone": where, "container": container}})
-
-
-def check_container(task: Task) -> None:
-    """Refuse a container that cannot be one."""
-    check_plain(task, "Google Cloud", parse_container)
 
 
 class Locations(Known[Location]):

@@ -13,7 +13,7 @@ from sojourn.clouds.gcp.reasons import reason
 from sojourn.clouds.gcp.task_context import GoogleContext, GoogleResource
 from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.scaler import VmScaler
-from sojourn.clouds.vm.waiting import pause
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
@@ -79,15 +79,13 @@ class GoogleScaler(VmScaler[GoogleContext], GoogleResource):
 
     def _scale(self, ctx: Context, group: Any, machines: int) -> None:
         path = f"{self._context.group}/resize"
-        patience = ctx.within(self.gone_within)
-        while True:
-            try:
-                self._change(ctx, "POST", path, size=machines)
-                return
-            except Transient as error:
-                if reason_of(error) != "resourceNotReady":
-                    raise
-                pause(patience, 1, error)  # it is being deleted, and then it is not found
+        patiently(
+            ctx,
+            lambda: self._change(ctx, "POST", path, size=machines),
+            # It is being deleted, and then it is not found.
+            lambda error: reason_of(error) == "resourceNotReady",
+            within=self.gone_within,
+        )
 
     def _is_stopped(self, group: Any) -> bool:
         return marks_in(group).get(STOPPED) == "yes"

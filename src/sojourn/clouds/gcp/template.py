@@ -15,7 +15,7 @@ from sojourn.clouds.vm.keys import make_key_pair
 from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.machine_settings import machine_settings, time_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
-from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -46,18 +46,17 @@ class InstanceTemplate(GoogleResource):
             "description": "Machines of a Sojourn task",
             "properties": self._properties(),
         }
-        patience = ctx.within(PATIENCE)
-        while True:
+
+        def make() -> None:
             try:
                 self._change(ctx, "POST", _TEMPLATES, body)
-                return
             except Conflict:
                 self.find()  # it is there, from an earlier try
-                return
-            except InvalidInput as error:
-                if "serviceAccount" not in error.message:
-                    raise
-                pause(patience, 1, error)  # a new account is not known everywhere yet
+
+        # A new account is not known everywhere yet.
+        patiently(
+            ctx, make, lambda e: isinstance(e, InvalidInput) and "serviceAccount" in e.message
+        )
 
     def delete(self, ctx: Context) -> None:
         try:
