@@ -141,7 +141,7 @@ def test_what_is_written(store: FolderStore, monkeypatch: pytest.MonkeyPatch) ->
             "store": written,
             "manifest": _lines(encode(_MANIFEST)),
             "agent": json.loads(_CONFIG.text()),
-            "machine": settings,
+            "machine": asdict(settings),
         },
     )
 

@@ -15,5 +15,10 @@ class Finding:
     subject: str
     detail: str
 
+    @classmethod
+    def failed(cls, subject: str, error: Exception) -> Finding:
+        """It could not be looked at; nobody has to use it."""
+        return cls("note", subject, " ".join(str(error).split()))
+
     def to_dict(self) -> dict[str, str]:
         return asdict(self)

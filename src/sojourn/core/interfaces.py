@@ -53,8 +53,6 @@ __all__ = [
 class Features:
     """What a cloud can do beside the common verbs; data that can be read, never an exception."""
 
-    interrupt: bool = False  # machines can be taken away on purpose, as a spot market does
-    reach: bool = False  # commands can be run on machines, and their ports be connected to
     # The store is reached by way of machines: the first one comes before the upload, and waits.
     upload_through_machines: bool = False
     # Made for one task, so that users can be added to them, and files be put anywhere.
@@ -62,8 +60,7 @@ class Features:
     shared_identity: bool = False  # all users of a machine can act in the cloud as the machine
     warm: bool = False  # machines can be kept for another run
     mpi: tuple[str, ...] = ("openmpi",)  # implementations
-    images: bool = False  # the disk of a machine can be made an image
-    instead_of_images: str = ""  # what to do where it cannot
+    instead_of_images: str = ""  # what to do where the disk of a machine cannot be made an image
     poll: float = 1.0  # seconds between looks while following; each costs what the cloud charges
 
 
@@ -209,10 +206,7 @@ class Scaler(Resource, Protocol):
         """
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
-        """Take one machine away like a spot market does. Absent: raises NotFound.
-
-        Called only if `Features.interrupt` says so.
-        """
+        """Take one machine away like a spot market does. Absent: raises NotFound."""
 
 
 class RemoteProcess(Protocol):
@@ -434,10 +428,10 @@ class Cloud(Protocol):
         """The data of a task, whether or not any exists."""
 
     def reach(self, id: TaskId, machine: str) -> Reach:
-        """The way into a machine. Called only if `Features.reach` says so."""
+        """The way into a machine."""
 
-    def images(self) -> Images:
-        """The images made from machines. Called only if `Features.images` says so."""
+    def images(self) -> Images | None:
+        """The images made from machines; None: they cannot be made here."""
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         """All tasks of which anything exists, complete or not, from any shell."""

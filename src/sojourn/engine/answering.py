@@ -111,8 +111,6 @@ def _wait(
 
 def _answer(ctx: Context, cloud: Cloud, id: TaskId) -> str:
     """Why it does not; empty if it does."""
-    if not cloud.features.reach:
-        return ""
     try:
         code, _, errors = exchange(reach(ctx, cloud, id, 0).run(ctx, ["true"]), b"", most=_PRINTED)
     except (NotFound, Transient) as error:  # it may be gone again, and another one come

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import Cloud, MadeImage
+    from sojourn.core.interfaces import Cloud, Images, MadeImage
     from sojourn.engine.creation import Launch
 
 __all__ = ["check", "delete", "garbage", "list_images", "make", "maker_name"]
@@ -53,11 +53,17 @@ exit "$code"
 
 def check(cloud: Cloud, name: str) -> None:
     """Refuse, before anything is made, what could not be an image."""
-    if not cloud.features.images:
-        error = InvalidInput("cloud", f"{cloud.name} does not support making images")
-        error.hint = cloud.features.instead_of_images
-        raise error
+    _images(cloud)
     check_name(name)
+
+
+def _images(cloud: Cloud) -> Images:
+    """Those of a cloud. They cannot be made there: raises InvalidInput."""
+    if found := cloud.images():
+        return found
+    error = InvalidInput("cloud", f"{cloud.name} does not support making images")
+    error.hint = cloud.features.instead_of_images
+    raise error
 
 
 def maker_name(name: str, region: str) -> str:
@@ -71,7 +77,7 @@ def make(ctx: Context, cloud: Cloud, launch: Launch, name: str, script: str) -> 
     A script that fails is an error with its last lines.
     """
     _check_launch(ctx, cloud, launch, name)
-    images, region = cloud.images(), launch.task.region
+    images, region = _images(cloud), launch.task.region
     found = _find(ctx, cloud, name, region)
     if found and found.ready:
         return _finish(ctx, cloud, launch, found)
@@ -101,7 +107,7 @@ def _check_launch(ctx: Context, cloud: Cloud, launch: Launch, name: str) -> None
             "image", f"must be a machine image, such as ubuntu, got {launch.task.image!r}"
         )
     creation.check(ctx, cloud, launch.task)
-    cloud.images().check(ctx, launch.task)
+    _images(cloud).check(ctx, launch.task)
 
 
 def _finish(ctx: Context, cloud: Cloud, launch: Launch, found: MadeImage) -> MadeImage:
@@ -124,9 +130,9 @@ def _prepare_and_take(ctx: Context, cloud: Cloud, launch: Launch, name: str, scr
     with ctx.step("Running the script"):
         _run_script(ctx, cloud, launch.id, machine, script)
     with ctx.step("Cleaning the machine"):
-        cloud.images().clean(ctx, launch.id, machine)
+        _images(cloud).clean(ctx, launch.id, machine)
     with ctx.step(f"Making image {name}"):
-        cloud.images().take(ctx, launch.id, launch.task, machine, name)
+        _images(cloud).take(ctx, launch.id, launch.task, machine, name)
 
 
 def _machine_of(ctx: Context, cloud: Cloud, id: TaskId) -> str:
@@ -167,7 +173,7 @@ def _clean_up(ctx: Context, cloud: Cloud, launch: Launch, name: str, error: Base
         # It has nothing to save, and perhaps no agent any more that could say so.
         left.append(f"sojourn delete --force {launch.id}")
     try:
-        cloud.images().delete(ctx, name, launch.task.region)
+        _images(cloud).delete(ctx, name, launch.task.region)
     except (SojournError, OSError):
         left.append(f"sojourn image delete {name} --cloud {cloud.name}")
     if left and isinstance(error, SojournError):
@@ -176,19 +182,20 @@ def _clean_up(ctx: Context, cloud: Cloud, launch: Launch, name: str, error: Base
 
 
 def _find(ctx: Context, cloud: Cloud, name: str, region: str) -> MadeImage | None:
-    found = [image for image in cloud.images().all(ctx, region) if image.name == name]
+    found = [image for image in _images(cloud).all(ctx, region) if image.name == name]
     return next((image for image in found if image.ready), found[0] if found else None)
 
 
 def list_images(ctx: Context, cloud: Cloud) -> list[MadeImage]:
     """All images of a cloud, finished or not; none where they cannot be made."""
-    return cloud.images().all(ctx) if cloud.features.images else []
+    images = cloud.images()
+    return images.all(ctx) if images else []
 
 
 def delete(ctx: Context, cloud: Cloud, name: str, region: str = "") -> None:
     """Remove an image, finished or not, and its machine if a killed command left one."""
     check(cloud, name)
-    found = [image for image in cloud.images().all(ctx, region) if image.name == name]
+    found = [image for image in _images(cloud).all(ctx, region) if image.name == name]
     regions = sorted({image.region for image in found})
     if not regions:
         where = f" in {region}" if region else ""
@@ -200,7 +207,7 @@ def delete(ctx: Context, cloud: Cloud, name: str, region: str = "") -> None:
     if not all(image.ready for image in found):
         _discard_makers(ctx, cloud, found)
     with ctx.step(f"Removing image {name}"):
-        cloud.images().delete(ctx, name, regions[0])
+        _images(cloud).delete(ctx, name, regions[0])
 
 
 def _discard_makers(ctx: Context, cloud: Cloud, images: list[MadeImage]) -> None:

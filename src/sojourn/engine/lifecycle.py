@@ -215,8 +215,6 @@ def interrupt(
 ) -> list[str]:
     """Take machines away as a spot market does: that of one rank, or all; returns them."""
     require(ctx, cloud, id)
-    if not cloud.features.interrupt:
-        raise InvalidInput("id", f"the cloud {cloud.name} does not support interrupting machines")
     data = cloud.data(id)
     task = data.load(ctx)
     if rank is not None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sojourn.core.activity import Doing
-from sojourn.core.errors import InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import NotFound, SojournError, Transient
 from sojourn.core.status import State
 from sojourn.engine.lifecycle import check_rank, require
 from sojourn.engine.observe import status
@@ -26,10 +26,6 @@ __all__ = ["exchange", "follow", "reach"]
 
 def reach(ctx: Context, cloud: Cloud, id: TaskId, rank: int) -> Reach:
     """Into the machine that runs the script of a rank just now."""
-    if not cloud.features.reach:
-        raise InvalidInput(
-            "id", f"the cloud {cloud.name} does not support running commands on machines"
-        )
     require(ctx, cloud, id)
     now = status(ctx, cloud, id)
     if not now.ranks:

@@ -1,4 +1,4 @@
-"""Commands on machines, and their ports: for clouds that say that they can be reached."""
+"""Commands on machines, and their ports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import sojourn
-from sojourn import Handle, State, clouds
+from sojourn import Handle, State
 from sojourn.core.errors import InvalidInput, NotFound, Transient
 from sojourn.core.interfaces import RemoteProcess, Terminal
 from tests.contract.clouds.lab import WAITING, Lab, answers, log_of
@@ -25,16 +25,9 @@ _CLI = (sys.executable, "-m", "sojourn.cli")
 
 
 @pytest.fixture
-def reachable(lab: Lab) -> Lab:
-    if not clouds.load(lab.kit.cloud).features.reach:
-        pytest.skip(f"commands cannot be run on machines of {lab.kit.cloud}")
-    return lab
-
-
-@pytest.fixture
-def handle(reachable: Lab) -> Iterator[Handle]:
+def handle(lab: Lab) -> Iterator[Handle]:
     """A task whose script has begun, on a machine that can be reached."""
-    made = reachable.create(WAITING, environment={"MINE": "a 'b'\n$c"})
+    made = lab.create(WAITING, environment={"MINE": "a 'b'\n$c"})
     until(lambda: log_of(made) == ["up"] and answers(made))
     yield made
     made.delete(fetch=False)
@@ -57,16 +50,6 @@ class Output:
     def rest(self) -> str:
         self.text += "".join(data.decode() for _, data in self._pieces)
         return self.text
-
-
-def test_a_cloud_that_cannot_be_reached_says_so(lab: Lab) -> None:
-    if clouds.load(lab.kit.cloud).features.reach:
-        pytest.skip(f"machines of {lab.kit.cloud} can be reached")
-    handle = lab.create(WAITING)
-    for verb in (lambda: handle.exec(["true"]), lambda: handle.connect(80)):
-        with pytest.raises(InvalidInput, match=f"the cloud {lab.kit.cloud} does not support"):
-            verb()
-    handle.delete(fetch=False)
 
 
 def test_streams_and_exit_code(handle: Handle) -> None:
@@ -201,13 +184,13 @@ def _is_still(handle: Handle, name: str) -> bool:
     return bool(handle.exec(f"rm -f {name}; sleep 0.5; test ! -e {name}").returncode == 0)
 
 
-def test_stopping_the_task_ends_a_command(handle: Handle, reachable: Lab) -> None:
-    before = len(reachable.kit.processes())
+def test_stopping_the_task_ends_a_command(handle: Handle, lab: Lab) -> None:
+    before = len(lab.kit.processes())
     with closing(handle.popen("echo up; exec sleep 300")) as process:
         Output(process).until("up")
         handle.stop()
         assert process.wait() != 0
-    assert before >= len(reachable.kit.processes())
+    assert before >= len(lab.kit.processes())
     with pytest.raises(NotFound, match=f"Task {handle.id} is stopped"):
         handle.exec(["true"])
     handle.start()
@@ -215,15 +198,15 @@ def test_stopping_the_task_ends_a_command(handle: Handle, reachable: Lab) -> Non
     assert handle.exec("echo $SOJOURN_ATTEMPT").stdout == b"2\n"
 
 
-def test_a_lost_machine_ends_a_command(handle: Handle, reachable: Lab) -> None:
+def test_a_lost_machine_ends_a_command(handle: Handle, lab: Lab) -> None:
     with closing(handle.popen("echo up; exec sleep 300")) as process:
         Output(process).until("up")
-        reachable.kit.lose_agent(handle, 0)
+        lab.kit.lose_agent(handle, 0)
         assert process.wait() != 0
 
 
-def test_ranks(reachable: Lab) -> None:
-    handle = reachable.create("echo up; sleep 300", parallelism=2)
+def test_ranks(lab: Lab) -> None:
+    handle = lab.create("echo up; sleep 300", parallelism=2)
     until(lambda: log_of(handle) == ["up", "up"] and answers(handle) and answers(handle, 1))
     for rank in (0, 1):
         assert handle.exec("echo $SOJOURN_RANK", rank=rank).stdout == f"{rank}\n".encode()
@@ -233,8 +216,8 @@ def test_ranks(reachable: Lab) -> None:
     handle.delete(fetch=False)
 
 
-def test_a_task_that_has_ended(reachable: Lab) -> None:
-    handle = reachable.create("exit 3")
+def test_a_task_that_has_ended(lab: Lab) -> None:
+    handle = lab.create("exit 3")
     handle.wait()
     with pytest.raises(NotFound, match=f"Task {handle.id} has ended: failed"):
         handle.exec(["true"])
@@ -245,8 +228,8 @@ def test_a_task_that_has_ended(reachable: Lab) -> None:
         handle.exec(["true"])
 
 
-def test_a_rank_that_has_ended_beside_one_that_runs(reachable: Lab) -> None:
-    handle = reachable.create("test $SOJOURN_RANK = 0 || sleep 300", parallelism=2)
+def test_a_rank_that_has_ended_beside_one_that_runs(lab: Lab) -> None:
+    handle = lab.create("test $SOJOURN_RANK = 0 || sleep 300", parallelism=2)
     until(lambda: handle.status().ranks[0].state is State.SUCCEEDED)
     with pytest.raises(NotFound, match=f"Rank 0 of {handle.id} has ended: succeeded"):
         handle.exec(["true"])
@@ -276,9 +259,9 @@ while True:
 """
 
 
-def test_a_port(reachable: Lab) -> None:
-    (reachable.workdir / "server.py").write_text(_SERVER)
-    handle = reachable.create("command -v python3 || { echo none; exit; }\nexec python3 server.py")
+def test_a_port(lab: Lab) -> None:
+    (lab.workdir / "server.py").write_text(_SERVER)
+    handle = lab.create("command -v python3 || { echo none; exit; }\nexec python3 server.py")
     until(lambda: log_of(handle)[-1:] in (["up"], ["none"]))
     if log_of(handle)[-1] == "none":
         handle.delete(fetch=False)
@@ -320,8 +303,8 @@ _Verb = Callable[[Handle], object]
 
 
 @pytest.mark.parametrize("verb", [Handle.delete, lambda handle: handle.delete(force=True)])
-def test_deleting_the_task_ends_a_command(reachable: Lab, verb: _Verb) -> None:
-    handle = reachable.create(WAITING)
+def test_deleting_the_task_ends_a_command(lab: Lab, verb: _Verb) -> None:
+    handle = lab.create(WAITING)
     until(lambda: log_of(handle) == ["up"] and answers(handle))
     with closing(handle.popen("echo up; exec sleep 300")) as process:
         Output(process).until("up")

@@ -9,9 +9,8 @@ import pytest
 
 from sojourn.core.activity import Activity, Doing
 from sojourn.core.context import Context
-from sojourn.core.errors import Cancelled, InvalidInput, NotFound, SojournError, Transient
+from sojourn.core.errors import Cancelled, NotFound, SojournError, Transient
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Features
 from sojourn.core.status import INCOMPLETE, RankStatus, State, Status, of_ranks
 from sojourn.engine import reaching
 
@@ -22,17 +21,14 @@ _RESTORING = Activity(Doing.RESTORING, 1 << 30, 3 << 30)
 class _Moon:
     name = "moon"
 
-    def __init__(self, *, reach: bool = True) -> None:
-        self.features = Features(reach=reach)
-
     def reach(self, id: TaskId, machine: str) -> Any:
         return id, machine
 
 
-def _reach(monkeypatch: pytest.MonkeyPatch, now: Status, rank: int = 0, **how: bool) -> Any:
+def _reach(monkeypatch: pytest.MonkeyPatch, now: Status, rank: int = 0) -> Any:
     monkeypatch.setattr(reaching, "require", lambda *_: None)
     monkeypatch.setattr(reaching, "status", lambda *_: now)
-    cloud: Any = _Moon(**how)
+    cloud: Any = _Moon()
     return reaching.reach(Context(), cloud, _ID, rank)
 
 
@@ -71,11 +67,6 @@ def test_why_there_is_none(
 def test_a_task_that_is_not_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotFound, match="has no machines: creation did not finish"):
         _reach(monkeypatch, INCOMPLETE)
-
-
-def test_a_cloud_that_cannot_be_reached_is_asked_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidInput, match="the cloud moon does not support running commands"):
-        _reach(monkeypatch, INCOMPLETE, reach=False)
 
 
 class _Deaf:

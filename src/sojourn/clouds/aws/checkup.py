@@ -41,7 +41,7 @@ def look(account: Account) -> Iterator[Finding]:
     try:
         who = account.call("identity", "sts", here, "get_caller_identity")
     except SojournError as error:
-        yield Finding("note", "aws identity", _line(error))
+        yield Finding.failed("aws identity", error)
         return
     yield Finding("ok", "aws identity", f"{who['Arn']} in account {who['Account']}")
     own = account.session.region_name
@@ -58,7 +58,7 @@ def _network(account: Account, here: str) -> tuple[str, Finding]:
     try:
         found = account.call("networks", "ec2", here, "describe_vpcs", Filters=default)["Vpcs"]
     except SojournError as error:
-        return "", Finding("note", "aws network", _line(error))
+        return "", Finding.failed("aws network", error)
     if not found:
         make = f"run `aws ec2 create-default-vpc --region {here}` to create one"
         return "", Finding("note", "aws network", f"no default VPC; {make}")
@@ -118,8 +118,8 @@ def _noting(action: str, missing: list[str], odd: list[str]) -> Iterator[None]:
     except NotFound:
         return  # it may be asked for, and is not there
     except SojournError as error:
-        if code_of(error.__cause__ or error) != "DryRunOperation":
-            odd.append(_line(error))
+        if code_of(error) != "DryRunOperation":
+            odd.append(" ".join(str(error).split()))
 
 
 def _quotas(account: Account, here: str) -> Iterator[Finding]:
@@ -139,10 +139,6 @@ def _quotas(account: Account, here: str) -> Iterator[Finding]:
         found.append(f"{answer['Quota']['Value']:.0f} {kind}")
     if found:
         yield Finding("ok", "aws quotas", f"vCPU limits in {here}: {', '.join(found)}")
-
-
-def _line(error: SojournError) -> str:
-    return " ".join(str(error).split())
 
 
 def _in_python(operation: str) -> str:

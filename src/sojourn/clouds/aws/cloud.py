@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws import profile, tags
-from sojourn.clouds.aws.locations import Locations, check_container
+from sojourn.clouds.aws.account import Account
+from sojourn.clouds.aws.locations import Locations, parse_container
 from sojourn.clouds.aws.machines import Offers, check_offer
 from sojourn.clouds.aws.security_groups import OPTION
+from sojourn.clouds.vm.cloud import VmCloud, check_limits
+from sojourn.clouds.vm.containers import check_plain
 from sojourn.clouds.vm.options import check_options
-from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.deployment import Deployment
+    from sojourn.clouds.aws.task_context import AwsContext
     from sojourn.core.context import Context
+    from sojourn.core.interfaces import Images, Resource, Scaler
     from sojourn.core.status import Status
     from sojourn.core.task import Task
 
@@ -28,52 +29,22 @@ __all__ = ["AwsCloud"]
 _MOST = {"disk_size": 65536, "timeout": 10 * 365 * 86400}
 
 
-def _check_limits(task: Task) -> None:
-    for field, most in _MOST.items():
-        if getattr(task, field) > most:
-            raise InvalidInput(field, f"must be at most {most}, got {getattr(task, field)}")
-
-
-class AwsCloud:
+class AwsCloud(VmCloud[Account, Locations, Offers]):
     """Tasks in the user's account."""
 
-    name = "aws"
-    features = Features(
-        warm=True,
-        private_machines=True,
-        shared_identity=True,
-        interrupt=True,
-        reach=True,
-        images=True,
-        poll=2.0,
-    )
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-        self._locations = Locations(account)
-        self._offers = Offers(account)
+    def __init__(self, account: Account, name: str = "aws") -> None:
+        super().__init__(account, Locations(account), Offers(account), name)
 
     def check_form(self, task: Task) -> None:
         if task.permission_set:
             profile.arn_of(task.permission_set)
-        _check_limits(task)
+        check_limits(task, _MOST)
         check_options(task, "AWS", own=(OPTION,))
         tags.check(task)
-        check_container(task)
+        check_plain(task, "AWS", parse_container)
         check_offer(task)
 
-    def check(self, ctx: Context, task: Task) -> Iterable[str]:
-        self.check_form(task)
-        for told in self._check_profile(task):
-            ctx.warn(told)
-        self._locations.check(task)
-        notes = self._offers.check(task)
-        if replaced := self._offers.replaced(task):
-            ctx.warn(replaced)
-        return notes
-
-    def _check_profile(self, task: Task) -> list[str]:
-        """Refuse a profile that is not there or lacks rights, if we may know."""
+    def _check_permission_set(self, task: Task) -> list[str]:
         given = task.permission_set
         if not given:
             return []
@@ -88,63 +59,45 @@ class AwsCloud:
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.aws import resources
         from sojourn.clouds.aws.placement import PlacementGroup
+        from sojourn.clouds.aws.scaler import AwsScaler
         from sojourn.clouds.aws.store import BucketTags, store_of
         from sojourn.clouds.aws.template import LaunchTemplate
         from sojourn.clouds.vm.agent_files import AgentFiles
 
-        deployment = self._deployed(id, task)
+        context = self._context_of(id, task)
         # What is in the store goes with it: only who creates a task has to do with it.
-        in_store: list[Resource] = (
-            [AgentFiles(deployment.store, deployment.luggage)] if task else []
-        )
+        in_store: list[Resource] = [AgentFiles(context.store, context.luggage)] if task else []
         if task and not task.storage.container:
-            in_store.append(BucketTags(deployment))
-        placement = (PlacementGroup(deployment),) if task is None or task.gang else ()
-        role = () if task is not None and task.permission_set else (resources.Role(deployment),)
+            in_store.append(BucketTags(context))
+        placement = (PlacementGroup(context),) if task is None or task.gang else ()
+        role = () if task is not None and task.permission_set else (resources.Role(context),)
         return (
-            store_of(deployment),
+            store_of(context),
             *role,
-            resources.SecurityGroup(deployment),
-            resources.KeyPair(deployment),
+            resources.SecurityGroup(context),
+            resources.KeyPair(context),
             *placement,
             *in_store,
-            LaunchTemplate(deployment),
-            self.scaler(id) if task is None else self._scaler(deployment),
+            LaunchTemplate(context),
+            AwsScaler(context),
         )
 
     def scaler(self, id: TaskId) -> Scaler:
-        return self._scaler(self._deployed(id, None))
-
-    def _scaler(self, deployment: Deployment) -> Scaler:
         from sojourn.clouds.aws.scaler import AwsScaler
 
-        return AwsScaler(deployment)
-
-    def data(self, id: TaskId) -> Data:
-        from sojourn.storage.data import StoreData
-
-        return StoreData(self._deployed(id, None).store)
-
-    def reach(self, id: TaskId, machine: str) -> Reach:
-        from sojourn.clouds.vm.reach import SshReach
-
-        deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
+        return AwsScaler(self._context_of(id, None))
 
     def images(self) -> Images:
         from sojourn.clouds.aws.images import AwsImages
 
         return AwsImages(self, self._account, self._locations, self._offers)
 
-    def tasks(self, ctx: Context) -> Iterator[TaskId]:
-        yield from sorted(self._locations.tasks())
-
     def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
         from sojourn.clouds.aws.listing import states
 
         return states(ctx, self._account, self._locations, ids)
 
-    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
-        from sojourn.clouds.aws.deployment import Deployment
+    def _context_of(self, id: TaskId, task: Task | None) -> AwsContext:
+        from sojourn.clouds.aws.task_context import AwsContext
 
-        return Deployment(self._account, self._locations, self._offers, id, task)
+        return AwsContext(self._account, self._locations, self._offers, id, task)

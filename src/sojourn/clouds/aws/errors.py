@@ -7,17 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.credentials import Used
-from sojourn.core.errors import (
-    LIST_ALL,
-    AuthError,
-    CapacityError,
-    Conflict,
-    InvalidInput,
-    NotFound,
-    QuotaError,
-    SojournError,
-    Transient,
-)
+from sojourn.clouds.vm.errors import absent, in_use, later, no_capacity, taken, unknown, unreachable
+from sojourn.core.errors import AuthError, InvalidInput, QuotaError, SojournError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,8 +108,8 @@ _ACTION = re.compile(r"(perform: |\"action\": ?\")(?P<action>[\w-]+:\w+)")
 
 
 def code_of(error: BaseException) -> str:
-    """AWS's own name of an error; empty if it is none of AWS's."""
-    response: Any = getattr(error, "response", None)
+    """AWS's own name of an error, or of what caused it; empty if it is none of AWS's."""
+    response: Any = getattr(error.__cause__ or error, "response", None)
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
 
 
@@ -128,7 +119,7 @@ def ignoring(*codes: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if code_of(error.__cause__ or error) not in codes:
+        if code_of(error) not in codes:
             raise
 
 
@@ -162,26 +153,23 @@ def _ours(
     told = f"{error.response['Error'].get('Message', code)} ({code})"
     message = f"{what}: {told}"
     if code in ABSENT or (code == "ValidationError" and _ABSENT_GROUP.search(told)):
-        return NotFound(message, hint=LIST_ALL)
+        return absent(message)
     if code in _DENIED or (code == "ValidationError" and _REFUSED.search(message)):
         return _denied(message, decode)
     if code in _LOGIN:
         return _rejected("RequestTimeTooSkewed" if _LATE.search(message) else code, told, used)
     if code in _LATER or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 503:
-        return Transient(message, hint="Try again to continue where it stopped.")
+        return later(message)
     if code in _QUOTA:
         return QuotaError(
             message, hint="Request an increase in Service Quotas, or delete unused resources."
         )
-    if code in _NO_CAPACITY:
-        return CapacityError(message, hint="Try again later, or choose another machine or region.")
-    if code in _TAKEN:
-        return Conflict(message, hint="This name is already taken; choose another name.")
-    if code in _IN_USE:
-        return Conflict(message, hint="Try again once it is no longer in use.")
+    for codes, made in ((_NO_CAPACITY, no_capacity), (_TAKEN, taken), (_IN_USE, in_use)):
+        if code in codes:
+            return made(message)
     if code.startswith(("Invalid", "Malformed", "Validation", "MissingParameter")):
         return InvalidInput(what, told)
-    return SojournError(message, hint="Run `sojourn doctor` to check your setup.")
+    return unknown(message)
 
 
 def _rejected(code: str, told: str, used: Callable[[], Used] | None) -> AuthError:
@@ -214,4 +202,4 @@ def _unreachable(error: Any, what: str) -> SojournError:
         return AuthError(f"{what}: {error}", hint="Check ~/.aws/config and AWS_PROFILE.")
     if "SSO" in name or "Token" in name:
         return AuthError(f"{what}: {error}", hint="Run `aws sso login`.")
-    return Transient(f"{what}: {error}", hint="Check your network and try again.")
+    return unreachable(what, error)

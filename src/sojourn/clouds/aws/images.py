@@ -6,9 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
+from sojourn.clouds.aws.account import Account
+from sojourn.clouds.aws.locations import Locations
+from sojourn.clouds.aws.machines import Offers
 from sojourn.clouds.aws.regions import region as region_of
 from sojourn.clouds.vm.cleaning import Cleaner
-from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
+from sojourn.clouds.vm.waiting import patiently, until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError
 from sojourn.core.interfaces import MadeImage
 from sojourn.core.parallel import together
@@ -16,12 +19,8 @@ from sojourn.core.parallel import together
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sojourn.clouds.aws.account import Account
-    from sojourn.clouds.aws.locations import Locations
-    from sojourn.clouds.aws.machines import Offers
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud
     from sojourn.core.task import Task
 
 __all__ = ["AwsImages"]
@@ -31,16 +30,8 @@ _LOOK_EVERY = 5.0
 _AT_ONCE = 8  # regions
 
 
-class AwsImages(Cleaner):
+class AwsImages(Cleaner[Account, Locations, Offers]):
     """Each is an AMI and the snapshots of its disks; all have the tags."""
-
-    def __init__(
-        self, cloud: Cloud, account: Account, locations: Locations, offers: Offers
-    ) -> None:
-        super().__init__(cloud)
-        self._account = account
-        self._locations = locations
-        self._offers = offers
 
     def take(self, ctx: Context, id: TaskId, task: Task, machine: str, name: str) -> None:
         region = self._locations.of(id, task).region
@@ -115,20 +106,13 @@ class AwsImages(Cleaner):
         where = region_of(region)
         for image in self._images(where, name):
             self._quietly(where, f"image {name}", "deregister_image", ImageId=image["ImageId"])
-        patience = ctx.within(PATIENCE)
         for snapshot in self._snapshots(where, name):
-            self._delete_snapshot(patience, where, str(snapshot["SnapshotId"]))
-
-    def _delete_snapshot(self, patience: Context, region: str, snapshot: str) -> None:
-        """For a moment, it is still in use by the image that was removed."""
-        while True:
-            try:
-                self._quietly(
-                    region, f"snapshot {snapshot}", "delete_snapshot", SnapshotId=snapshot
-                )
-                return
-            except Conflict as error:
-                pause(patience, 1.0, error)
+            each = str(snapshot["SnapshotId"])
+            delete = partial(
+                self._quietly, where, f"snapshot {each}", "delete_snapshot", SnapshotId=each
+            )
+            # For a moment, it is still in use by the image that was removed.
+            patiently(ctx, delete, lambda error: isinstance(error, Conflict))
 
     def _images(self, region: str, name: str = "") -> Sequence[Any]:
         answer = self._call(

@@ -9,11 +9,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws.tags import MOST
-from sojourn.clouds.vm.listing import GroupView, status_of
+from sojourn.clouds.vm import listing
+from sojourn.clouds.vm.listing import MARKED, STOPPED, GroupView, status_of, statuses
 from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.tags import user_tags
 from sojourn.core.errors import NotFound
-from sojourn.core.status import INCOMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,17 +25,14 @@ if TYPE_CHECKING:
     from sojourn.core.status import Status
     from sojourn.core.task import Task
 
-__all__ = ["MARKED", "STOPPED", "can_mark", "states", "tag"]
+__all__ = ["can_mark", "states", "tag"]
 
-MARKED = "sojourn:marked"  # "yes": machines of this group tell how ranks ended
-STOPPED = "sojourn:stopped"  # "yes": somebody stopped it, and nobody started it since
 _AT_ONCE = 100  # groups in an answer
 
 
 def can_mark(task: Task) -> bool:
-    """Whether machines of a task can tell by tags: with a role of ours, and not too many."""
-    room = min(marks.MOST, MOST - len(user_tags(task)))
-    return not task.permission_set and task.parallelism <= room
+    """Whether machines of a task can tell by tags."""
+    return listing.can_mark(task, MOST - len(user_tags(task)))
 
 
 def tag(group: str, key: str, value: str) -> dict[str, Any]:
@@ -59,16 +56,13 @@ def states(
             regions[locations.of(id, None).region].append(id)
         except NotFound:
             continue  # deleted meanwhile
-    found = {}
+    found: dict[TaskId, Status] = {}
     for region, here in regions.items():
         for start in range(0, len(here), _AT_ONCE):
             ctx.check()
             some = here[start : start + _AT_ONCE]
             groups = _groups(account, region, list(map(str, some)))
-            for id in some:  # noqa: A001
-                status = _status(groups[str(id)]) if str(id) in groups else INCOMPLETE
-                if status is not None:
-                    found[id] = status
+            found |= statuses(some, groups, _status)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.aws import tags
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.regions import HOME_REGIONS, region
-from sojourn.clouds.vm.containers import PATH, parsed
+from sojourn.clouds.vm.containers import PATH, looking_at, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
@@ -51,16 +51,6 @@ def parse_container(text: str) -> tuple[str, str | None]:
     return parsed(text, _CONTAINER, _LONGEST)
 
 
-def check_container(task: Task) -> None:
-    """Refuse a container that cannot be one."""
-    if not task.storage.container:
-        return
-    if task.storage.container_opts:
-        given = ", ".join(sorted(task.storage.container_opts))
-        raise InvalidInput("storage.container_opts", f"not supported by AWS: {given}")
-    parse_container(task.storage.container)
-
-
 class Locations(Known[Location]):
     """Finds tasks, and remembers them for the length of a command."""
 
@@ -68,7 +58,6 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._of_users: dict[str, str] = {}  # regions of the user's buckets
-        self._ours: set[str] = set()  # buckets of tasks that are certainly this account's
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -81,7 +70,6 @@ class Locations(Known[Location]):
         return self._planned(id, task)
 
     def check(self, task: Task) -> None:
-        """Refuse a container that is not there, or not ours to use."""
         if task.storage.container:
             self._bucket_of_user(parse_container(task.storage.container)[0])
 
@@ -92,21 +80,10 @@ class Locations(Known[Location]):
 
     def _bucket_of_user(self, bucket: str) -> str:
         """The region of it."""
-        try:
-            if bucket not in self._of_users:
+        if bucket not in self._of_users:
+            with looking_at(bucket, lambda error: code_of(error) == "403"):
                 self._of_users[bucket] = self._bucket_region(bucket)
-            return self._of_users[bucket]
-        except NotFound as error:
-            raise InvalidInput(
-                "storage.container", f"bucket {bucket} not found; create it first"
-            ) from error
-        except SojournError as error:
-            if code_of(error.__cause__ or error) != "403":
-                raise
-            raise InvalidInput(
-                "storage.container",
-                f"access to bucket {bucket} denied; allow it, or choose another",
-            ) from error
+        return self._of_users[bucket]
 
     def _found(self, id: TaskId) -> Location:
         stranger = False
@@ -127,10 +104,6 @@ class Locations(Known[Location]):
         why = "; the bucket of this name belongs to another account" if stranger else ""
         raise NotFound.task(id, why)
 
-    def claim(self, bucket: str) -> None:
-        """It was made just now, so it is ours."""
-        self._ours.add(bucket)
-
     def ensure_ours(self, bucket: str) -> None:
         """Refuse the bucket of a task that belongs to somebody else: names are global, and can be
         known beforehand. Absent: raises nothing."""
@@ -142,7 +115,7 @@ class Locations(Known[Location]):
         try:
             where = self._bucket_region(bucket, ExpectedBucketOwner=self._account.number)
         except SojournError as error:
-            if code_of(error.__cause__ or error) != "403" or self._is_listed(bucket):
+            if code_of(error) != "403" or self._is_listed(bucket):
                 raise
             raise Conflict(
                 f"Bucket {bucket} belongs to another account; it was not touched",
@@ -184,15 +157,6 @@ class Locations(Known[Location]):
         self._add_contained(found)
         self.remember(found)
         return found
-
-    def beside(self, place: Location) -> dict[TaskId, str]:
-        """The folders of all tasks in the bucket of this place."""
-        found = self.tasks().items()
-        return {
-            id: each.folder
-            for id, each in found  # noqa: A001
-            if each.contained and each.bucket == place.bucket
-        }
 
     def _buckets(self, prefix: str = "tpi-") -> Iterator[Any]:
         """Those that may be tasks. S3 tells their regions only to those who ask for pages."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import policy, tags
-from sojourn.clouds.aws.deployment import AwsResource, is_contained
 from sojourn.clouds.aws.errors import ignoring
 from sojourn.clouds.aws.security_groups import given_group
+from sojourn.clouds.aws.task_context import AwsResource
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.options import ssh_from
-from sojourn.clouds.vm.waiting import PATIENCE, pause, until_known
+from sojourn.clouds.vm.waiting import PATIENCE, patiently, until_known
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
 
@@ -32,7 +33,7 @@ class Role(AwsResource):
 
     kind = "role"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         found = False
         for operation, name in (
             ("get_role", "RoleName"),
@@ -46,7 +47,7 @@ class Role(AwsResource):
         return found
 
     def create(self, ctx: Context) -> None:
-        if not self._deployment.location.contained:  # else it comes with the folder
+        if not self._context.location.contained:  # else it comes with the folder
             self.make(ctx)
 
     def make(self, ctx: Context) -> None:
@@ -63,9 +64,9 @@ class Role(AwsResource):
             Path=tags.ROLE_PATH,
             AssumeRolePolicyDocument=json.dumps(policy.FOR_MACHINES),
             Description="Machines of a Sojourn task",
-            Tags=tags.to_list(self._deployment.tags),
+            Tags=tags.to_list(self._context.tags),
         )
-        allowed = json.dumps(policy.machine_policy(self._deployment.id, self._deployment.location))
+        allowed = json.dumps(policy.machine_policy(self._context.id, self._context.location))
         given = {
             "RoleName": self._name,
             "PolicyName": _POLICY,
@@ -78,7 +79,7 @@ class Role(AwsResource):
             "create_instance_profile",
             InstanceProfileName=self._name,
             Path=tags.ROLE_PATH,
-            Tags=tags.to_list(self._deployment.tags),
+            Tags=tags.to_list(self._context.tags),
         )
 
     def _join(self) -> None:
@@ -87,12 +88,12 @@ class Role(AwsResource):
             self._call("add_role_to_instance_profile", InstanceProfileName=name, RoleName=name)
 
     def delete(self, ctx: Context) -> None:
-        if not is_contained(self._deployment):  # else it goes with the folder
+        if not self._context.is_contained:  # else it goes with the folder
             self.remove()
 
     def remove(self) -> None:
         name = self._name
-        if not self._find():
+        if not self.find():
             return  # who gave a profile may not be allowed to more than this question
         for operation, arguments in (
             (
@@ -113,16 +114,13 @@ class Role(AwsResource):
             self._call(operation, **arguments)
 
     def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._deployment.account.call(self.title, "iam", "us-east-1", operation, **arguments)
+        return self._context.account.call(self.title, "iam", "us-east-1", operation, **arguments)
 
 
 class SecurityGroup(AwsResource):
     """Lets SSH in and everything out; in a gang, all that comes from its own machines as well."""
 
     kind = "security group"
-
-    def _find(self) -> bool:
-        return self.find()
 
     def find(self) -> bool:
         return bool(self._groups())
@@ -156,7 +154,7 @@ class SecurityGroup(AwsResource):
     def create(self, ctx: Context) -> None:
         group, networks = self._made(), self._networks()
         rules = [_ssh(networks)] if networks else []
-        if self._deployment.wanted.gang:
+        if self._context.require_task().gang:
             rules.append({"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]})
         for rule in rules:  # one after the other: if one is there, AWS refuses all of a call
             given = {"GroupId": group, "IpPermissions": [rule]}
@@ -165,7 +163,7 @@ class SecurityGroup(AwsResource):
 
     def _networks(self) -> tuple[str, ...]:
         """Who gets in by SSH; where the user's own group decides it, nobody by this one."""
-        wanted = self._deployment.wanted
+        wanted = self._context.require_task()
         own = given_group(wanted) and "ssh_from" not in wanted.options
         return () if own else ssh_from(wanted)
 
@@ -175,7 +173,7 @@ class SecurityGroup(AwsResource):
                 "create_security_group",
                 GroupName=self._name,
                 Description="Sojourn",
-                VpcId=self._deployment.offer.network.vpc,
+                VpcId=self._context.offer.network.vpc,
                 TagSpecifications=self._tagged("security-group"),
             )
             return str(made["GroupId"])
@@ -185,24 +183,19 @@ class SecurityGroup(AwsResource):
             raise
 
     def delete(self, ctx: Context) -> None:
-        if not is_contained(self._deployment):  # else it goes with the folder
+        if not self._context.is_contained:  # else it goes with the folder
             self.remove(ctx)
 
     def remove(self, ctx: Context) -> None:
-        patience = ctx.within(PATIENCE * 5)
-        try:
+        with suppress(NotFound):
             for group in self._groups():
-                while True:
-                    try:
-                        self._call("delete_security_group", GroupId=group)
-                        break
-                    except Conflict as error:  # the last machine has not gone yet
-                        pause(patience, 2, error)
-        except NotFound:
-            return
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._deployment.call(self.title, "ec2", operation, **arguments)
+                patiently(
+                    ctx,
+                    partial(self._call, "delete_security_group", GroupId=group),
+                    lambda error: isinstance(error, Conflict),  # the last machine has not gone yet
+                    every=2,
+                    within=PATIENCE * 5,
+                )
 
 
 def _ssh(networks: tuple[str, ...]) -> dict[str, Any]:
@@ -221,12 +214,12 @@ class KeyPair(AwsResource):
 
     kind = "key pair"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         named = [{"Name": "key-name", "Values": [self._name]}]
         return bool(self._call("describe_key_pairs", Filters=named)["KeyPairs"])
 
     def create(self, ctx: Context) -> None:
-        pair = keys.make_key_pair(self._deployment.store(), self._deployment.id)
+        pair = keys.make_key_pair(self._context.store(), self._context.id)
         with ignoring("InvalidKeyPair.Duplicate"):  # it is there, of the same seed
             self._call(
                 "import_key_pair",
@@ -240,6 +233,3 @@ class KeyPair(AwsResource):
             self._call("delete_key_pair", KeyName=self._name)
         except NotFound:
             return
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._deployment.call(self.title, "ec2", operation, **arguments)

@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import listing
-from sojourn.clouds.aws.deployment import AwsResource
 from sojourn.clouds.aws.errors import code_of
 from sojourn.clouds.aws.placement import subnets_of
 from sojourn.clouds.aws.reasons import reason
+from sojourn.clouds.aws.task_context import AwsContext, AwsResource
 from sojourn.clouds.aws.template import DEADLINE, HOOK
-from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.vm.listing import MARKED, STOPPED
 from sojourn.clouds.vm.machine_settings import time_of
-from sojourn.clouds.vm.problems import read_problems, unheard
+from sojourn.clouds.vm.scaler import VmScaler
 from sojourn.clouds.vm.waiting import pause
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
@@ -26,12 +26,10 @@ from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import KeyPair
     from sojourn.core.task import Task
 
 __all__ = ["AwsScaler"]
 
-_PAGE = "docs/aws.md#what-machines-may-do"
 # What is said of a profile, a template, a group or a key that is not known there yet.
 _UNKNOWN = re.compile(
     r"nstance Profile|(launch template|security group|key pair)[^.]* does not exist"
@@ -45,17 +43,14 @@ _SCHEDULE = "ScheduledActions"  # another
 _LEAVE = "Terminate"  # and the one that takes machines away
 _HELD = 120  # seconds from one heartbeat to the next: a dead machine is held up for no longer
 _PATIENCE = 120.0
-_GONE_WITHIN = 900.0
 
 
-class AwsScaler(AwsResource):
+class AwsScaler(VmScaler[AwsContext], AwsResource):
     """The group. AWS keeps its machines alive; a scheduled action ends it whatever happens."""
 
-    stage = 3
     kind = "group"
-
-    def _find(self) -> bool:
-        return self._group() is not None
+    service = "autoscaling"
+    page = "docs/aws.md#what-machines-may-do"
 
     def _group(self) -> Any:
         try:
@@ -66,10 +61,10 @@ class AwsScaler(AwsResource):
         return groups[0] if groups else None
 
     def create(self, ctx: Context) -> None:
-        marked = {listing.MARKED: "yes"} if listing.can_mark(self._deployment.wanted) else {}
+        marked = {MARKED: "yes"} if listing.can_mark(self._context.require_task()) else {}
         marks = [
             listing.tag(self._name, key, value)
-            for key, value in {**self._deployment.tags, **marked}.items()
+            for key, value in {**self._context.tags, **marked}.items()
         ]
         patience = ctx.within(_PATIENCE)
         while True:
@@ -82,33 +77,24 @@ class AwsScaler(AwsResource):
                         "Version": "$Latest",
                     },
                     MinSize=0,
-                    MaxSize=self._deployment.wanted.parallelism,
+                    MaxSize=self._context.require_task().parallelism,
                     DesiredCapacity=0,
-                    VPCZoneIdentifier=",".join(subnets_of(self._deployment)),
+                    VPCZoneIdentifier=",".join(subnets_of(self._context)),
                     Tags=marks,
                     LifecycleHookSpecificationList=[_hook()],
                 )
                 return
             except SojournError as error:
-                if code_of(error.__cause__ or error) == "AlreadyExists":
-                    if self._stays(ctx):
+                if code_of(error) == "AlreadyExists":
+                    if self._settled(ctx) is not None:
                         return
                     continue
                 if not _UNKNOWN.search(error.message):
                     raise
                 pause(patience, 2, error)
 
-    def _stays(self, ctx: Context) -> bool:
-        """Whether there is such a group; one that is on its way out is waited for."""
-        patience = ctx.within(_GONE_WITHIN)
-        while True:
-            group = self._group()
-            if group is None or not _going(group):
-                return group is not None
-            patience.sleep(1)
-
     def delete(self, ctx: Context) -> None:
-        patience = ctx.within(_GONE_WITHIN)
+        patience = ctx.within(self.gone_within)
         while self._group() is not None:
             with suppress(NotFound, InvalidInput, Transient):  # it is on its way out
                 self._call(
@@ -118,17 +104,13 @@ class AwsScaler(AwsResource):
                 )
             patience.sleep(1)
 
-    def scale(self, ctx: Context, machines: int) -> None:
-        group = self._group()
-        if group is None:
-            raise NotFound(f"No {self.title} found")
-        if _going(group) and machines:
-            raise Transient(
-                f"The {self.title} is being deleted", hint="Try again in a few minutes."
-            )
-        if _going(group):
-            return
-        self._tell_stopped(group, not machines)
+    def _is_going(self, group: Any) -> bool:
+        return str(group.get("Status", "")).startswith("Delete")
+
+    def _size(self, group: Any) -> int:
+        return int(group["DesiredCapacity"])
+
+    def _scale(self, ctx: Context, group: Any, machines: int) -> None:
         if machines:
             together(
                 [
@@ -190,18 +172,12 @@ class AwsScaler(AwsResource):
                 ScalingProcesses=[_SCHEDULE],
             )
 
-    def _tell_stopped(self, group: Any, stopped: bool) -> None:
-        """For those who list tasks; without it they look closer."""
+    def _is_stopped(self, group: Any) -> bool:
         tags = {tag["Key"]: tag.get("Value", "") for tag in group.get("Tags", ())}
-        told = tags.get(listing.STOPPED) == "yes"
-        if told == stopped or (stopped and not group["DesiredCapacity"]):
-            return
-        value = "yes" if stopped else "no"
-        with suppress(SojournError):
-            self._call(
-                "create_or_update_tags",
-                Tags=[listing.tag(self._name, listing.STOPPED, value)],
-            )
+        return tags.get(STOPPED) == "yes"
+
+    def _mark_stopped(self, ctx: Context, group: Any, value: str) -> None:
+        self._call("create_or_update_tags", Tags=[listing.tag(self._name, STOPPED, value)])
 
     def _arm(self, ctx: Context) -> None:
         """Have AWS end the group at a deadline, whatever becomes of us and of the machines.
@@ -210,7 +186,7 @@ class AwsScaler(AwsResource):
         hour to store the last of its work. Only laptops set it: a script that has taken over its
         machine cannot put off its end.
         """
-        timeout = StoreData(self._deployment.store).load(ctx).timeout
+        timeout = StoreData(self._context.store).load(ctx).timeout
         self._call(
             "put_scheduled_update_group_action",
             AutoScalingGroupName=self._name,
@@ -246,7 +222,7 @@ class AwsScaler(AwsResource):
             for item in group["Instances"]
             if item["LifecycleState"].startswith(_ALIVE)
         ]
-        wanted = int(group["DesiredCapacity"])
+        wanted = self._size(group)
         if members and (_LEAVE in _paused(group) or any(map(_protected, group["Instances"]))):
             wanted = max(wanted, 1)  # by a script, whoever wants none
         return Fleet(wanted, tuple(self._alive(members)), stuck=_stuck(group))
@@ -265,16 +241,15 @@ class AwsScaler(AwsResource):
         found: dict[str, Any] = {}
         for start in range(0, len(members), _AT_ONCE):
             named = [{"Name": "instance-id", "Values": members[start : start + _AT_ONCE]}]
-            answer = self._deployment.call(self.title, "ec2", "describe_instances", Filters=named)
+            answer = self._context.call(self.title, "ec2", "describe_instances", Filters=named)
             for reservation in answer["Reservations"]:
                 found |= {item["InstanceId"]: item for item in reservation["Instances"]}
         return found
 
-    def events(self, ctx: Context) -> list[CloudEvent]:
+    def _told(self, ctx: Context) -> list[CloudEvent]:
         activities = self._activities()
         task = self._task(ctx) if any(map(_failed, activities)) else None
-        told = [_event(activity, task) for activity in activities]
-        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
+        return [_event(activity, task) for activity in activities]
 
     def _activities(self) -> list[Any]:
         """What the group did, and what it could not do; oldest first."""
@@ -284,14 +259,7 @@ class AwsScaler(AwsResource):
             return []
         return list(reversed(found["Activities"]))
 
-    def _task(self, ctx: Context) -> Task | None:
-        try:
-            return StoreData(self._deployment.store).load(ctx)
-        except NotFound:
-            return None
-
-    def obstacle(self, ctx: Context) -> str:
-        """What was last in the way; nothing, once a machine came after it."""
+    def _in_the_way(self, ctx: Context) -> str:
         group = self._group()
         if group and _stuck(group):
             return f"AWS stopped trying; run `sojourn start {self._name}` to try again"
@@ -302,29 +270,16 @@ class AwsScaler(AwsResource):
                 recent, since = [], _time(activity)
             elif _failed(activity):
                 recent.append(activity)
-        problems = [
-            event.description
-            for event in read_problems(self._deployment.store)
-            if event.time >= since
-        ]
-        if problems:
-            return problems[-1]
-        if recent:
-            return reason(recent[-1]["StatusMessage"], self._task(ctx))
-        return unheard(ctx, self, self._deployment.store, _PAGE)
-
-    def keys(self, ctx: Context) -> KeyPair | None:
-        try:
-            return key_pair(self._deployment.store(), self._deployment.id)
-        except NotFound:
-            return None
+        if problem := self._problem_since(since):
+            return problem
+        return reason(recent[-1]["StatusMessage"], self._task(ctx)) if recent else ""
 
     def console(self, ctx: Context, machine: str) -> str:
         """The latest of it, where the machine's type can tell; else what AWS noted after its boot.
         AWS keeps it for an hour after its end."""
         for latest in ({"Latest": True}, {}):
             try:
-                answer = self._deployment.call(
+                answer = self._context.call(
                     self.title, "ec2", "get_console_output", InstanceId=machine, **latest
                 )
                 return str(answer.get("Output") or "")
@@ -342,16 +297,13 @@ class AwsScaler(AwsResource):
                 ShouldDecrementDesiredCapacity=False,
             )
             return
-        self._deployment.call(
+        self._context.call(
             self.title,
             "ec2",
             "terminate_instances",
             InstanceIds=[machine],
             SkipOsShutdown=True,
         )
-
-    def _call(self, operation: str, **arguments: Any) -> Any:
-        return self._deployment.call(self.title, "autoscaling", operation, **arguments)
 
 
 def _hook() -> dict[str, Any]:
@@ -362,11 +314,6 @@ def _hook() -> dict[str, Any]:
         "HeartbeatTimeout": _HELD,
         "DefaultResult": "CONTINUE",
     }
-
-
-def _going(group: Any) -> bool:
-    """Whether it is being deleted: nothing can be changed then."""
-    return str(group.get("Status", "")).startswith("Delete")
 
 
 def _paused(group: Any) -> set[str]:

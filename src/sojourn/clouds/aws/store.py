@@ -6,85 +6,55 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.aws import tags
-from sojourn.clouds.aws.deployment import AwsResource, Deployment
 from sojourn.clouds.aws.errors import code_of, ignoring
 from sojourn.clouds.aws.resources import Role, SecurityGroup
-from sojourn.clouds.vm.store import Folder, StoreOf
+from sojourn.clouds.aws.task_context import AwsContext, AwsResource
+from sojourn.clouds.vm.store import Folder, OwnBucket, StoreOf
 from sojourn.clouds.vm.waiting import PATIENCE, until_known
-from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
+from sojourn.core.errors import AuthError, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Resource
-    from sojourn.storage.store import Store
 
 __all__ = ["BucketTags", "store_of"]
 
 _PATIENCE = PATIENCE
 
 
-class Bucket(AwsResource):
+class Bucket(OwnBucket[AwsContext]):
     """A bucket of the task's own."""
 
-    stage = 0
-    kind = "bucket"
-    _unknown = False  # made just now, and not known everywhere yet
-
-    def _find(self) -> bool:
+    def find(self) -> bool:
         try:
-            self._call("head_bucket")
+            self._look()
         except AuthError:
-            try:
-                self._deployment.locations.ensure_ours(self._name)
-            except Conflict:
-                if self._deployment.task is None:
-                    return False  # what is somebody else's is nothing of the task
-                raise
+            if self._is_strange():
+                return False
             raise
         return True
 
-    def create(self, ctx: Context) -> None:
-        region = self._deployment.location.region
+    def _look(self) -> object:
+        return self._call("head_bucket")
+
+    def _make(self, ctx: Context) -> None:
+        region = self._context.location.region
         arguments: dict[str, Any] = {}
         if region != "us-east-1":
             arguments["CreateBucketConfiguration"] = {"LocationConstraint": region}
         with ignoring("BucketAlreadyOwnedByYou"):
             _unhindered(ctx, self.title, lambda: self._call("create_bucket", **arguments))
-        self._deployment.locations.claim(self._name)
-        self._unknown = True
-        until_known(ctx, lambda: self._call("head_bucket"))
-        self._unknown = False
 
-    def delete(self, ctx: Context) -> None:
-        try:
-            self._deployment.locations.ensure_ours(self._name)
-        except Conflict as error:
-            ctx.warn(error.message)
-            return
-        if not self._deleted(ctx):
-            patience = ctx.within(_PATIENCE)  # emptying alone may take as long as it takes
-            patience.sleep(1)
-            while not self._deleted(ctx):
-                patience.sleep(1)
-        self._deployment.locations.forget(self._deployment.id)
-
-    def _deleted(self, ctx: Context) -> bool:
-        try:
-            _empty(ctx, self._deployment, "")
-            self._call("delete_bucket")
-        except Conflict:
-            return False  # somebody wrote to it meanwhile
-        except NotFound:
-            return not self._unknown
-        return True
+    def _remove(self, ctx: Context) -> None:
+        _empty(ctx, self._context, "")
+        self._call("delete_bucket")
 
     def _call(self, operation: str, **arguments: Any) -> Any:
         if operation != "create_bucket":
-            arguments["ExpectedBucketOwner"] = self._deployment.account.number
-        return self._deployment.call(self.title, "s3", operation, Bucket=self._name, **arguments)
+            arguments["ExpectedBucketOwner"] = self._context.account.number
+        return self._context.call(self.title, "s3", operation, Bucket=self._name, **arguments)
 
 
 def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
@@ -95,7 +65,7 @@ def _unhindered(ctx: Context, title: str, do: Callable[[], object]) -> None:
             do()
             return
         except Transient as error:
-            if code_of(error.__cause__ or error) != "OperationAborted":
+            if code_of(error) != "OperationAborted":
                 raise
             if time.monotonic() >= deadline:
                 raise Transient(
@@ -110,16 +80,16 @@ class BucketTags(AwsResource):
 
     kind = "tags of bucket"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return False  # never the last thing that is left
 
     def create(self, ctx: Context) -> None:
-        marks = {"TagSet": tags.to_list(self._deployment.tags)}
-        owner = self._deployment.account.number
+        marks = {"TagSet": tags.to_list(self._context.tags)}
+        owner = self._context.account.number
         given = {"Bucket": self._name, "Tagging": marks, "ExpectedBucketOwner": owner}
 
         def put() -> None:
-            self._deployment.call(self.title, "s3", "put_bucket_tagging", **given)
+            self._context.call(self.title, "s3", "put_bucket_tagging", **given)
 
         _unhindered(ctx, f"bucket {self._name}", lambda: until_known(ctx, put))
 
@@ -127,55 +97,30 @@ class BucketTags(AwsResource):
         """They go with the bucket."""
 
 
-class _Container:
-    """A folder in a bucket of the user's.
+class BucketFolder(Folder[AwsContext]):
+    """The role tells those who list tasks that it is there, and a tag of the security group
+    where."""
 
-    The role tells those who list tasks that it is there, and a tag of the security group where.
-    """
+    def _sign(self, ctx: Context) -> None:
+        if not self._context.require_task().permission_set:
+            Role(self._context).make(ctx)
+        SecurityGroup(self._context).create(ctx)
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-        self._role = Role(deployment)
-        self._group = SecurityGroup(deployment)
+    def _is_signed(self) -> bool:
+        return SecurityGroup(self._context).find()
 
-    def store(self) -> Store:
-        return self._deployment.store()
+    def _unsign(self, ctx: Context) -> None:
+        Role(self._context).remove()
+        SecurityGroup(self._context).remove(ctx)
 
-    def folder(self) -> str:
-        return self._deployment.location.folder
+    def _empty(self, ctx: Context, path: str) -> None:
+        _empty(ctx, self._context, path)
 
-    def store_in(self, folder: str) -> Store:
-        return self._deployment.store_in(folder)
-
-    def neighbours(self) -> Mapping[TaskId, str]:
-        return self._deployment.locations.beside(self._deployment.location)
-
-    def sign(self, ctx: Context) -> None:
-        if not self._deployment.wanted.permission_set:
-            self._role.make(ctx)
-        self._group.create(ctx)
-
-    def is_signed(self) -> bool:
-        return self._group.find()
-
-    def unsign(self, ctx: Context) -> None:
-        self._role.remove()
-        self._group.remove(ctx)
-
-    def forget(self) -> None:
-        self._deployment.locations.forget(self._deployment.id)
-
-    def empty(self, ctx: Context, path: str) -> None:
-        _empty(ctx, self._deployment, path)
-
-    def name(self, path: str) -> str:
-        return path.removeprefix(self._prefix)
-
-    def top(self) -> list[str]:
-        location = self._deployment.location
-        found = set()
-        for page in self._deployment.account.pages(
-            f"folder of {self._deployment.name}",
+    def _top(self) -> set[str]:
+        location = self._context.location
+        found: set[str] = set()
+        for page in self._context.account.pages(
+            self.title,
             "s3",
             location.bucket_region,
             "list_object_versions",
@@ -186,40 +131,29 @@ class _Container:
             found |= {item["Prefix"] for item in page.get("CommonPrefixes", ())}
             for kind in ("Versions", "DeleteMarkers"):
                 found |= {item["Key"] for item in page.get(kind, ())}
-        return sorted(found)
-
-    @property
-    def _prefix(self) -> str:
-        folder = self._deployment.location.folder
-        return f"{folder}/" if folder else ""
+        return found
 
 
-def store_of(deployment: Deployment) -> Resource:
+def store_of(context: AwsContext) -> Resource:
     """Whichever of the two a task has."""
-
-    def choose() -> Resource:
-        if deployment.location.contained:
-            return Folder(deployment.id, _Container(deployment))
-        return Bucket(deployment)
-
-    return StoreOf(deployment.id, choose)
+    return StoreOf(context, Bucket, BucketFolder)
 
 
-def _empty(ctx: Context, deployment: Deployment, path: str) -> None:
+def _empty(ctx: Context, context: AwsContext, path: str) -> None:
     """Remove an object, or all of a folder, whose path ends with a slash, or of the bucket.
 
     That is, in all versions, and with unfinished uploads. Each page is the first of what is left:
     nothing depends on marks that have been removed.
     """
-    location = deployment.location
+    location = context.location
     is_folder = not path or path.endswith("/")
 
     # One of the user's may be another account's.
-    owner = {} if location.contained else {"ExpectedBucketOwner": deployment.account.number}
+    owner = {} if location.contained else {"ExpectedBucketOwner": context.account.number}
 
     def call(operation: str, **arguments: Any) -> Any:
         arguments |= owner
-        return deployment.account.call(
+        return context.account.call(
             "objects", "s3", location.bucket_region, operation, Bucket=location.bucket, **arguments
         )
 

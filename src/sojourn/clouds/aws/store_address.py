@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.core.errors import AuthError
@@ -25,7 +26,9 @@ def url_of(location: Location) -> str:
 def address(account: Account, location: Location) -> StoreAddress:
     """The store as seen from the laptop, with the user's credentials."""
     options = options_for_machines(account, location)
-    return StoreAddress(url_of(location), {**options, "credential_provider": _Credentials(account)})
+    return StoreAddress(
+        url_of(location), {**options, "credential_provider": partial(_credentials, account)}
+    )
 
 
 def options_for_machines(account: Account, location: Location) -> dict[str, Any]:
@@ -44,20 +47,15 @@ def options_for_machines(account: Account, location: Location) -> dict[str, Any]
     return options
 
 
-class _Credentials:
+def _credentials(account: Account) -> dict[str, Any]:
     """What obstore calls when it needs keys. obstore's own needs Python 3.11."""
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-
-    def __call__(self) -> dict[str, Any]:
-        found = self._account.session.get_credentials()
-        if found is None:
-            raise AuthError("No AWS credentials found", hint="Run `aws sso login`.")
-        keys = found.get_frozen_credentials()
-        return {
-            "access_key_id": keys.access_key,
-            "secret_access_key": keys.secret_key,
-            "token": keys.token,
-            "expires_at": datetime.now(timezone.utc) + _ASK_AGAIN,
-        }
+    found = account.session.get_credentials()
+    if found is None:
+        raise AuthError("No AWS credentials found", hint="Run `aws sso login`.")
+    keys = found.get_frozen_credentials()
+    return {
+        "access_key_id": keys.access_key,
+        "secret_access_key": keys.secret_key,
+        "token": keys.token,
+        "expires_at": datetime.now(timezone.utc) + _ASK_AGAIN,
+    }

@@ -6,8 +6,7 @@ import unicodedata
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.vm.tags import user_tags
-from sojourn.core.errors import InvalidInput, Problem
+from sojourn.clouds.vm.tags import LONGEST, check_lengths, check_tags, user_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +39,6 @@ ROLE_PATH = "/sojourn/"  # the roles of tasks are told from all others by it
 MOST = 43  # tags of the user's: AWS takes 50, and up to seven are ours
 _OURS = "sojourn:"
 _TASK_NAME = "sojourn:name"
-_LONGEST_KEY = 128  # characters
-_LONGEST = 256  # characters of a value
 _SIGNS = "_.:/=+-@"  # that a tag may have, beside letters, digits and spaces
 
 
@@ -51,7 +48,7 @@ def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     if not any(key.lower() == "name" for key in user_tags(task)):
         ours["Name"] = str(id)
     if task.name:
-        ours[_TASK_NAME] = _clean(task.name)[:_LONGEST]
+        ours[_TASK_NAME] = _clean(task.name)[:LONGEST]
     if task.storage.container:
         ours[CONTAINER] = task.storage.container
     return {**user_tags(task), **ours}
@@ -59,7 +56,7 @@ def tags_of(id: TaskId, task: Task) -> dict[str, str]:
 
 def image_tags(id: TaskId, task: Task, name: str, user: str) -> dict[str, str]:
     """Those of an image that is made from a machine of this task."""
-    ours = {"Name": name, IMAGE: name, BASE: _clean(task.image)[:_LONGEST], USER: user}
+    ours = {"Name": name, IMAGE: name, BASE: _clean(task.image)[:LONGEST], USER: user}
     theirs = {key: value for key, value in tags_of(id, task).items() if key.lower() != "name"}
     return {key: value for key, value in theirs.items() if key != _TASK_NAME} | ours
 
@@ -71,28 +68,11 @@ def tag_of(found: Any, key: str) -> str:
 
 def check(task: Task) -> None:
     """Refuse what any of the services would: of all of them, IAM is the strictest."""
-    found = [Problem("tags", text) for text in _problems(task)]
-    if found:
-        raise InvalidInput("tags", found[0].message, *found[1:])
+    check_tags(task, "AWS", MOST, _problems, ignores_case=True)
 
 
-def _problems(task: Task) -> Iterator[str]:
-    tags = user_tags(task)
-    if len(tags) > MOST:
-        yield f"must be at most {MOST} on AWS, got {len(tags)}"
-    seen: set[str] = set()
-    for key, value in tags.items():
-        yield from _problems_of(key, value)
-        if key.lower() in seen:
-            yield f"duplicate tag {key!r}: AWS ignores case"
-        seen.add(key.lower())
-
-
-def _problems_of(key: str, value: str) -> Iterator[str]:
-    if not 1 <= len(key) <= _LONGEST_KEY:
-        yield f"{key!r} must have 1 to {_LONGEST_KEY} characters, got {len(key)}"
-    if len(value) > _LONGEST:
-        yield f"the value of {key!r} must have at most {_LONGEST} characters, got {len(value)}"
+def _problems(key: str, value: str) -> Iterator[str]:
+    yield from check_lengths(key, value)
     for text in (key, value):
         if text != _clean(text):
             yield f"{text!r} must contain only letters, digits, spaces and {_SIGNS}"

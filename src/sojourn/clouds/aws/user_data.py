@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.vm.first_script import first_script
+
+if TYPE_CHECKING:
+    from sojourn.clouds.aws.on_machine.settings import Settings
 
 __all__ = ["LONGEST", "ON_MACHINE", "user_data"]
 
@@ -34,6 +37,6 @@ leave() {{
 }}"""
 
 
-def user_data(settings: dict[str, Any]) -> str:
+def user_data(settings: Settings) -> str:
     """The script of machines with these settings."""
-    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES)
+    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES, LONGEST)

@@ -38,7 +38,7 @@ def look(account: Account) -> Iterator[Finding]:
         about = account.call("subscription", "GET", account.scope)
         who = _identity(account.management_token())
     except SojournError as error:
-        yield Finding("note", "az identity", _line(error))
+        yield Finding.failed("az identity", error)
         return
     yield Finding("ok", "az identity", f"{who} in subscription {about['displayName']}")
     yield Finding("ok", "az region", f"{here} by default")
@@ -63,7 +63,7 @@ def _providers(account: Account) -> Finding:
         try:
             state = account.call("providers", "GET", f"providers/{name}")["registrationState"]
         except SojournError as error:
-            return Finding("note", "az providers", _line(error))
+            return Finding.failed("az providers", error)
         if state != "Registered":
             missing.append(name)
     if missing:
@@ -83,7 +83,3 @@ def _quotas(account: Account, here: str) -> Iterator[Finding]:
     found = [f"{known[n]['limit']} {label}" for n, label in _QUOTAS.items() if n in known]
     if found:
         yield Finding("ok", "az quotas", f"vCPU limits in {here}: {', '.join(found)}")
-
-
-def _line(error: SojournError) -> str:
-    return " ".join(str(error).split())

@@ -6,22 +6,23 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import profile, tags
+from sojourn.clouds.az.account import Account
 from sojourn.clouds.az.locations import Locations, check_container
 from sojourn.clouds.az.machines import Offers, check_offer
 from sojourn.clouds.az.networks import check_network, chosen_subnet
 from sojourn.clouds.az.placement import note_on_placement
 from sojourn.clouds.az.regions import region
+from sojourn.clouds.vm.cloud import VmCloud, check_limits
 from sojourn.clouds.vm.options import check_options
 from sojourn.core.errors import AuthError, InvalidInput, NotFound
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from sojourn.clouds.az.account import Account
-    from sojourn.clouds.az.deployment import Deployment
+    from sojourn.clouds.az.task_context import AzureContext
     from sojourn.core.context import Context
+    from sojourn.core.interfaces import Images, Resource, Scaler
     from sojourn.core.status import Status
     from sojourn.core.task import Task
 
@@ -34,9 +35,7 @@ _LEAST_PRICE = 10**-_DECIMALS
 
 
 def _check_limits(task: Task) -> None:
-    for field, most in _MOST.items():
-        if getattr(task, field) > most:
-            raise InvalidInput(field, f"must be at most {most}, got {getattr(task, field)}")
+    check_limits(task, _MOST)
     if 0 < task.spot < _LEAST_PRICE:
         raise InvalidInput(
             "spot", f"must be 0 or at least {_LEAST_PRICE:.{_DECIMALS}f}, got {task.spot}"
@@ -48,24 +47,11 @@ def _check_limits(task: Task) -> None:
         )
 
 
-class AzureCloud:
+class AzureCloud(VmCloud[Account, Locations, Offers]):
     """Tasks in the user's subscription."""
 
-    name = "az"
-    features = Features(
-        warm=True,
-        private_machines=True,
-        shared_identity=True,
-        interrupt=True,
-        reach=True,
-        images=True,
-        poll=2.0,
-    )
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-        self._locations = Locations(account)
-        self._offers = Offers(account)
+    def __init__(self, account: Account, name: str = "az") -> None:
+        super().__init__(account, Locations(account), Offers(account), name)
 
     def check_form(self, task: Task) -> None:
         _check_limits(task)
@@ -77,25 +63,20 @@ class AzureCloud:
         check_offer(task)
 
     def check(self, ctx: Context, task: Task) -> Iterable[str]:
-        self.check_form(task)
-        for told in self._check_identities(task):
-            ctx.warn(told)
-        self._locations.check(task)
-        check_network(self._account, task, region(task.region))
-        notes = self._offers.check(task)
-        if replaced := self._offers.replaced(task):
-            ctx.warn(replaced)
-        return [*notes, *note_on_placement(task)]
+        return [*super().check(ctx, task), *note_on_placement(task)]
 
-    def _check_identities(self, task: Task) -> list[str]:
-        """Refuse identities that are not there, or a first one that lacks rights, if we may know;
-        returns what there is to say."""
+    def _check_places(self, task: Task) -> None:
+        super()._check_places(task)
+        check_network(self._account, task, region(task.region))
+
+    def _check_permission_set(self, task: Task) -> list[str]:
+        """The first identity is the one that needs rights."""
         principals = [self._principal(each) for each in profile.identities(task.permission_set)]
         if not principals:
             return []
         first = profile.identities(task.permission_set)[0]
-        deployment = self._deployed(TaskId.for_name(task.name, {}), task)
-        return profile.check_rights(deployment, first, principals[0])
+        context = self._context_of(TaskId.for_name(task.name, {}), task)
+        return profile.check_rights(context, first, principals[0])
 
     def _principal(self, identity: str) -> str:
         """By which roles are assigned to it; empty: we may not know."""
@@ -110,61 +91,45 @@ class AzureCloud:
     def resources(self, id: TaskId, task: Task | None) -> Sequence[Resource]:
         from sojourn.clouds.az import resources
         from sojourn.clouds.az.placement import PlacementGroup, is_placed
+        from sojourn.clouds.az.scaler import AzureScaler
         from sojourn.clouds.az.store import store_of
         from sojourn.clouds.vm.agent_files import AgentFiles
 
-        deployment = self._deployed(id, task)
+        context = self._context_of(id, task)
         # What is in the store goes with it: only who creates a task has to do with it.
         in_store: list[Resource] = []
         if task:
             in_store = [
-                resources.Key(deployment),
-                AgentFiles(deployment.store, deployment.luggage),
+                resources.Key(context),
+                AgentFiles(context.store, context.luggage),
             ]
             if is_placed(task):
-                in_store.append(PlacementGroup(deployment))  # it goes with the group
+                in_store.append(PlacementGroup(context))  # it goes with the group
         own = task is None or not task.permission_set
         return (
-            store_of(deployment),
-            *((resources.Identity(deployment),) if own else ()),
-            resources.Network(deployment),
+            store_of(context),
+            *((resources.Identity(context),) if own else ()),
+            resources.Network(context),
             *in_store,
-            self._scaler(deployment),
+            AzureScaler(context),
         )
 
     def scaler(self, id: TaskId) -> Scaler:
-        return self._scaler(self._deployed(id, None))
-
-    def _scaler(self, deployment: Deployment) -> Scaler:
         from sojourn.clouds.az.scaler import AzureScaler
 
-        return AzureScaler(deployment)
-
-    def data(self, id: TaskId) -> Data:
-        from sojourn.storage.data import StoreData
-
-        return StoreData(self._deployed(id, None).store)
-
-    def reach(self, id: TaskId, machine: str) -> Reach:
-        from sojourn.clouds.vm.reach import SshReach
-
-        deployment = self._deployed(id, None)
-        return SshReach(self._scaler(deployment), deployment.store, machine, self._offers.user_of)
+        return AzureScaler(self._context_of(id, None))
 
     def images(self) -> Images:
         from sojourn.clouds.az.images import AzureImages
 
         return AzureImages(self, self._account, self._locations, self._offers)
 
-    def tasks(self, ctx: Context) -> Iterator[TaskId]:
-        yield from sorted(self._locations.tasks())
-
     def states(self, ctx: Context, ids: Sequence[TaskId]) -> dict[TaskId, Status]:
         from sojourn.clouds.az.listing import states
 
         return states(ctx, self._account, ids)
 
-    def _deployed(self, id: TaskId, task: Task | None) -> Deployment:
-        from sojourn.clouds.az.deployment import Deployment
+    def _context_of(self, id: TaskId, task: Task | None) -> AzureContext:
+        from sojourn.clouds.az.task_context import AzureContext
 
-        return Deployment(self._account, self._locations, self._offers, id, task)
+        return AzureContext(self._account, self._locations, self._offers, id, task)

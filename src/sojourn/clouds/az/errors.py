@@ -7,22 +7,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az.credentials import used
+from sojourn.clouds.vm.errors import absent, later, no_capacity, taken, unknown, unreachable
 from sojourn.core.errors import (
-    LIST_ALL,
     AuthError,
     CapacityError,
     Conflict,
     InvalidInput,
-    NotFound,
     QuotaError,
     SojournError,
-    Transient,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["code_of", "ignoring", "told_by", "translated"]
+__all__ = ["code_of", "told_by", "translated"]
 
 _DENIED = frozenset(
     {"AuthorizationFailed", "LinkedAuthorizationFailed", "RequestDisallowedByPolicy"}
@@ -73,16 +71,6 @@ def code_of(error: BaseException) -> str:
 
 
 @contextmanager
-def ignoring(*codes: str) -> Iterator[None]:
-    """Go on if Azure answers with one of these."""
-    try:
-        yield
-    except SojournError as error:
-        if code_of(error) not in codes:
-            raise
-
-
-@contextmanager
 def translated(what: str) -> Iterator[None]:
     """Let the exceptions of calls out as ours."""
     from sojourn.clouds.vm.rest import Refused, Unreachable
@@ -92,7 +80,7 @@ def translated(what: str) -> Iterator[None]:
     except Refused as error:
         raise _ours(error.status, *told_by(error), what) from error
     except Unreachable as error:
-        raise Transient(f"{what}: {error}", hint="Check your network and try again.") from error
+        raise unreachable(what, error) from error
 
 
 def _ours(status: int, code: str, told: str, what: str) -> SojournError:
@@ -100,7 +88,7 @@ def _ours(status: int, code: str, told: str, what: str) -> SojournError:
     if code == "SubscriptionNotFound":
         return AuthError(message, hint="Check AZURE_SUBSCRIPTION_ID and your login (`az login`).")
     if status == 404:
-        return NotFound(message, hint=LIST_ALL)
+        return absent(message)
     if status == 401:
         shown = used()
         hint = f"{shown.remedy} Run `sojourn doctor` to see your identity."
@@ -112,10 +100,10 @@ def _ours(status: int, code: str, told: str, what: str) -> SojournError:
         if found:
             return found
     if code in _LATER or status in (408, 429) or status >= 500:
-        return Transient(message, hint="Try again to continue where it stopped.")
+        return later(message)
     if status == 400 or code.startswith(("Invalid", "PlatformImageNotFound")):
         return InvalidInput(what, f"{told} ({code})")
-    return SojournError(message, hint="Run `sojourn doctor` to check your setup.")
+    return unknown(message)
 
 
 def _denied(message: str, told: str) -> AuthError:
@@ -141,7 +129,7 @@ def _about_quota(code: str, told: str, message: str) -> SojournError | None:
             hint="Try again later, or with a higher spot price.",
         )
     if code in _NO_CAPACITY:
-        return CapacityError(message, hint="Try again later, or choose another machine or region.")
+        return no_capacity(message)
     if code.endswith(("QuotaExceeded", "LimitExceeded", "QuotaReached")):
         return QuotaError(
             message, hint="Request an increase in the Azure portal, or delete unused resources."
@@ -163,5 +151,5 @@ def _about_rules(code: str, told: str, message: str) -> SojournError | None:
         where = f" of {scope['scope']}" if scope else ""
         return Conflict(message, hint=f"Remove the lock{where} and try again.")
     if code in _TAKEN:
-        return Conflict(message, hint="This name is already taken; choose another name.")
+        return taken(message)
     return None

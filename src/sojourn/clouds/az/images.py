@@ -10,7 +10,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import tags
+from sojourn.clouds.az.account import Account
 from sojourn.clouds.az.image_groups import ImageGroup, Told, group_of, told_by
+from sojourn.clouds.az.locations import Locations
+from sojourn.clouds.az.machines import Offers
 from sojourn.clouds.az.regions import region as region_of
 from sojourn.clouds.az.template import SET
 from sojourn.clouds.vm.cleaning import Cleaner
@@ -20,12 +23,8 @@ from sojourn.core.errors import Conflict, InvalidInput, NotFound
 from sojourn.core.interfaces import MadeImage
 
 if TYPE_CHECKING:
-    from sojourn.clouds.az.account import Account
-    from sojourn.clouds.az.locations import Locations
-    from sojourn.clouds.az.machines import Offers
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud
     from sojourn.core.task import Task
 
 __all__ = ["AzureImages"]
@@ -34,16 +33,8 @@ _WITHIN = 2 * 3600.0  # seconds; copying a large disk takes a while
 _CHEAP = "Standard_LRS"  # what is kept; the disks of machines can be of any kind
 
 
-class AzureImages(Cleaner):
+class AzureImages(Cleaner[Account, Locations, Offers]):
     """Each is ready when the tags of its group say so: then all of it is done."""
-
-    def __init__(
-        self, cloud: Cloud, account: Account, locations: Locations, offers: Offers
-    ) -> None:
-        super().__init__(cloud)
-        self._account = account
-        self._locations = locations
-        self._offers = offers
 
     def check(self, ctx: Context, task: Task) -> None:
         size = self._offers.find(task).size

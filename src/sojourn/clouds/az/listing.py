@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az.tags import MOST
-from sojourn.clouds.vm.listing import GroupView, status_of
+from sojourn.clouds.vm import listing
+from sojourn.clouds.vm.listing import MARKED, STOPPED, GroupView, status_of, statuses
 from sojourn.clouds.vm.on_machine import marks
 from sojourn.clouds.vm.tags import user_tags
-from sojourn.core.status import INCOMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,17 +22,14 @@ if TYPE_CHECKING:
     from sojourn.core.status import Status
     from sojourn.core.task import Task
 
-__all__ = ["STOPPED", "can_mark", "first_tags", "states"]
+__all__ = ["can_mark", "first_tags", "states"]
 
-MARKED = "sojourn:marked"  # "yes": machines of this scale set tell how ranks ended
 RANKS = "sojourn:ranks"  # how many there are
-STOPPED = "sojourn:stopped"  # "yes": somebody stopped it, and nobody started it since
 
 
 def can_mark(task: Task) -> bool:
-    """Whether machines of a task can tell by tags: with an identity of ours, and not too many."""
-    room = min(marks.MOST, MOST - len(user_tags(task)))
-    return not task.permission_set and task.parallelism <= room
+    """Whether machines of a task can tell by tags."""
+    return listing.can_mark(task, MOST - len(user_tags(task)))
 
 
 def first_tags(task: Task) -> dict[str, str]:
@@ -46,12 +43,7 @@ def states(ctx: Context, account: Account, ids: Sequence[TaskId]) -> dict[TaskId
     ctx.check()
     path = "providers/Microsoft.Compute/virtualMachineScaleSets"
     sets = {str(each["name"]): each for each in account.pages("scale sets", path)}
-    found = {}
-    for id in ids:  # noqa: A001
-        status = _status(sets[str(id)]) if str(id) in sets else INCOMPLETE
-        if status is not None:
-            found[id] = status
-    return found
+    return statuses(ids, sets, _status)
 
 
 def _status(scale_set: Any) -> Status | None:

@@ -43,6 +43,10 @@ class Location:
     contained: bool = False
     key: str = field(default="", compare=False, repr=False)
 
+    @property
+    def bucket(self) -> str:
+        return f"{self.account}/{self.container}"
+
 
 def parse_container(text: str) -> tuple[str, str | None]:
     """Container and folder, as `clouds.vm.containers` has them."""
@@ -87,7 +91,6 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._of_users: dict[str, str] = {}  # ids of the user's storage accounts
-        self._ours: set[str] = set()  # ids of those of tasks that are there
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         where = region(task.region)
@@ -133,15 +136,6 @@ class Locations(Known[Location]):
         self.remember(found)
         return found
 
-    def beside(self, place: Location) -> dict[TaskId, str]:
-        """The folders of all tasks in the bucket of this place."""
-        found = self.tasks().items()
-        return {
-            id: each.folder
-            for id, each in found  # noqa: A001
-            if each.contained and (each.account, each.container) == (place.account, place.container)
-        }
-
     def ensure_ours(self, id: TaskId, account: str, *, again: bool = False) -> None:
         """Refuse a storage account that is not in the group of its task: another subscription may
         have one of the name, which is global. `account` is its id; not there: raises NotFound."""
@@ -154,7 +148,6 @@ class Locations(Known[Location]):
     # Containers of the user's
 
     def check(self, task: Task) -> None:
-        """Refuse a container that is not there, or not ours to use."""
         given = task.storage
         if not given.container:
             return

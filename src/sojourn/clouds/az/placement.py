@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.az.deployment import AzureResource
 from sojourn.clouds.az.networks import chosen_subnet
+from sojourn.clouds.az.task_context import AzureResource
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
@@ -73,7 +73,7 @@ class PlacementGroup(AzureResource):
     kind = "proximity placement group"
     type = "Microsoft.Compute/proximityPlacementGroups"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return False  # never the last thing that is left
 
     def create(self, ctx: Context) -> None:

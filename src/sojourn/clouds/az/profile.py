@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sojourn.clouds.az.account import Account
-    from sojourn.clouds.az.deployment import Deployment
+    from sojourn.clouds.az.task_context import AzureContext
 
 __all__ = ["check_rights", "identities"]
 
@@ -68,15 +68,15 @@ class _Held:
         )
 
 
-def check_rights(deployment: Deployment, identity: str, principal: str) -> list[str]:
+def check_rights(context: AzureContext, identity: str, principal: str) -> list[str]:
     """Refuse an identity without the rights that machines need, if Azure tells; else there is a
     warning. `principal` is empty if we may not know it."""
     if not principal:
         action = "Microsoft.ManagedIdentity/userAssignedIdentities/read"
         return [unchecked(identity, f"you lack {action}", _NEEDED, _PAGE)]
     try:
-        held = [*_held(deployment.account, principal)]
-        missing = [*_missing(deployment, held)]
+        held = [*_held(context.account, principal)]
+        missing = [*_missing(context, held)]
     except AuthError:
         who = "Microsoft.Authorization/roleAssignments/read or .../roleDefinitions/read"
         return [unchecked(identity, f"you lack {who}", _NEEDED, _PAGE)]
@@ -87,14 +87,14 @@ def check_rights(deployment: Deployment, identity: str, principal: str) -> list[
     return []
 
 
-def _missing(deployment: Deployment, held: list[_Held]) -> Iterator[str]:
+def _missing(context: AzureContext, held: list[_Held]) -> Iterator[str]:
     for kind, verb in _LEAVING:
         action = f"{kind}/{verb}"
-        if not any(each.gives(action, deployment.path(kind), data=False) for each in held):
+        if not any(each.gives(action, context.path(kind), data=False) for each in held):
             yield action
     for verb in _STORING:
         action = f"{_BLOBS}/{verb}"
-        if not any(each.gives(action, deployment.container, data=True) for each in held):
+        if not any(each.gives(action, context.container, data=True) for each in held):
             yield action
 
 

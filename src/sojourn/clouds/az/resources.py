@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import policy
-from sojourn.clouds.az.deployment import AzureResource
 from sojourn.clouds.az.errors import code_of
 from sojourn.clouds.az.networks import chosen_subnet
 from sojourn.clouds.az.placement import MEMBERS, has_members, rules
+from sojourn.clouds.az.task_context import AzureResource
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.waiting import PATIENCE, pause
@@ -33,20 +33,20 @@ class Identity(AzureResource):
     type = "Microsoft.ManagedIdentity/userAssignedIdentities"
 
     def create(self, ctx: Context) -> None:
-        location, marks = self._deployment.location, self._deployment.tags
+        location, marks = self._context.location, self._context.tags
         body = {"location": location.region, "tags": marks}
         made = self._call("PUT", self.path, body)
         principal = str(made["properties"]["principalId"])
-        grants = policy.on_store(self._deployment.container, location)
-        assign(ctx, self._deployment.account, self._name, principal, grants)
+        grants = policy.on_store(self._context.container, location)
+        assign(ctx, self._context.account, self._name, principal, grants)
 
     def delete(self, ctx: Context) -> None:
         """It goes with the group; but in a container of the user's, its rights would stay."""
         try:
-            location = self._deployment.location
+            location = self._context.location
             if not location.contained:
                 return
-            grants = policy.on_store(self._deployment.container, location)
+            grants = policy.on_store(self._context.container, location)
         except (NotFound, InvalidInput):
             return  # it is nowhere, or the user's storage account is not there any more
         for grant in grants:
@@ -98,20 +98,20 @@ class Network(AzureResource):
     @property
     def subnet(self) -> str:
         """The id of the subnet of machines."""
-        return chosen_subnet(self._deployment.wanted) or f"{self.path}/subnets/machines"
+        return chosen_subnet(self._context.require_task()) or f"{self.path}/subnets/machines"
 
     @property
     def firewall(self) -> str:
         """The id of what lets SSH in."""
-        return self._deployment.path("Microsoft.Network/networkSecurityGroups")
+        return self._context.path("Microsoft.Network/networkSecurityGroups")
 
     @property
     def members(self) -> str:
         """The id of the group by which rules know the machines of a gang."""
-        return self._deployment.path(MEMBERS)
+        return self._context.path(MEMBERS)
 
     def create(self, ctx: Context) -> None:
-        wanted = self._deployment.wanted
+        wanted = self._context.require_task()
         doors = [_ssh(networks)] if (networks := ssh_from(wanted)) else []
         if has_members(wanted):
             self._follow(ctx, "PUT", self.members, self._placed({}))
@@ -147,8 +147,8 @@ class Key(AzureResource):
 
     kind = "key of"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return False  # never the last thing that is left
 
     def create(self, ctx: Context) -> None:
-        keys.make_key_pair(self._deployment.store(), self._deployment.id)
+        keys.make_key_pair(self._context.store(), self._context.id)

@@ -6,16 +6,17 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.az import listing, policy, template
-from sojourn.clouds.az.deployment import AzureResource
+from sojourn.clouds.az import policy, template
 from sojourn.clouds.az.errors import code_of
 from sojourn.clouds.az.on_machine import setting
 from sojourn.clouds.az.reasons import reason
 from sojourn.clouds.az.resources import Identity, assign
-from sojourn.clouds.vm.keys import key_pair
+from sojourn.clouds.az.task_context import AzureContext, AzureResource
+from sojourn.clouds.vm.listing import STOPPED
 from sojourn.clouds.vm.machine_settings import time_of
-from sojourn.clouds.vm.problems import read_problems, unheard
-from sojourn.clouds.vm.waiting import pause
+from sojourn.clouds.vm.problems import read_problems
+from sojourn.clouds.vm.scaler import VmScaler
+from sojourn.clouds.vm.waiting import patiently, pause
 from sojourn.core.errors import AuthError, InvalidInput, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
@@ -24,35 +25,34 @@ from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import KeyPair
 
 __all__ = ["AzureScaler"]
 
-_PAGE = "docs/azure.md#what-machines-may-do"
 _FIRST_WITHIN = timedelta(days=7)  # for a first machine to come
-_PATIENCE = 120.0
-_GONE_WITHIN = 3600.0
 _RETRY_AFTER = timedelta(seconds=60)  # a machine that could not be made makes room for another
 _LOOK_BACK = timedelta(days=30)  # in the log of the subscription
 _OFF = ("PowerState/stopped", "PowerState/deallocated")
-_UNKNOWN = ("FailedIdentityOperation", "InvalidResourceReference", "LinkedInvalidPropertyId")
+_PASSING = (
+    "FailedIdentityOperation",
+    "InvalidResourceReference",
+    "LinkedInvalidPropertyId",
+    "Conflict",
+)
 
 
-class AzureScaler(AzureResource):
+class AzureScaler(VmScaler[AzureContext], AzureResource):
     """Azure keeps its machines alive, and ends them at a deadline whatever happens."""
 
-    stage = 3
     kind = "scale set"
     type = template.SET
+    page = "docs/azure.md#what-machines-may-do"
+    gone_within = 3600.0
 
     @property
     def _setting(self) -> str:
-        return self._deployment.path(template.SETTING)
+        return self._context.path(template.SETTING)
 
-    def _find(self) -> bool:
-        return self._set() is not None
-
-    def _set(self) -> Any:
+    def _group(self) -> Any:
         try:
             return self._call("GET", self.path)
         except NotFound:
@@ -61,44 +61,33 @@ class AzureScaler(AzureResource):
     # Making and ending
 
     def create(self, ctx: Context) -> None:
-        if not self._stays(ctx):
+        found = self._settled(ctx)
+        if found is None or found["properties"]["provisioningState"] == "Failed":
             self._make(ctx)
-        ranks = self._deployment.wanted.parallelism
+        ranks = self._context.require_task().parallelism
         if self._view() is None:
             end = datetime.now(timezone.utc) + _FIRST_WITHIN
             self._write(setting.View(ranks, 0, end, enabled=False))
 
-    def _stays(self, ctx: Context) -> bool:
-        """Whether there is such a scale set; one that is on its way out is waited for."""
-        patience = ctx.within(_GONE_WITHIN)
-        while True:
-            found = self._set()
-            if found is None or not _going(found):
-                return found is not None and found["properties"]["provisioningState"] != "Failed"
-            patience.sleep(1)
-
     def _make(self, ctx: Context) -> None:
-        body = template.content(self._deployment)
-        patience = ctx.within(_PATIENCE)
-        while True:
-            try:
-                self._follow(ctx, "PUT", self.path, body)
-                return
-            except InvalidInput as error:
-                if code_of(error) not in _UNKNOWN:  # what was just made may not be known yet
-                    raise _by_field(error) from error
-                pause(patience, 2, error)
-            except Transient as error:  # somebody else makes it at the same time
-                if code_of(error) != "Conflict":
-                    raise
-                pause(patience, 2, error)
+        """What was just made may not be known yet, and somebody else may make it, too."""
+        body = template.content(self._context)
+        try:
+            patiently(
+                ctx,
+                lambda: self._follow(ctx, "PUT", self.path, body),
+                lambda error: code_of(error) in _PASSING,
+                every=2,
+            )
+        except InvalidInput as error:
+            raise _by_field(error) from error
 
     def delete(self, ctx: Context) -> None:
         """Machines go at once, whatever they do: who deletes a task has stopped it before."""
-        patience = ctx.within(_GONE_WITHIN)
+        patience = ctx.within(self.gone_within)
         with suppress(NotFound, Transient):
             self._call("DELETE", self._setting)
-        while self._set() is not None:
+        while self._group() is not None:
             try:
                 self._follow(patience, "DELETE", self.path, query={"forceDeletion": "true"})
             except NotFound:
@@ -108,17 +97,13 @@ class AzureScaler(AzureResource):
 
     # How many
 
-    def scale(self, ctx: Context, machines: int) -> None:
-        found = self._set()
-        if found is None:
-            raise NotFound(f"No {self.title} found")
-        if _going(found):
-            if machines:
-                raise Transient(
-                    f"The {self.title} is being deleted", hint="Try again in a few minutes."
-                )
-            return
-        self._tell_stopped(found, not machines)
+    def _is_going(self, group: Any) -> bool:
+        return str(group["properties"]["provisioningState"]) == "Deleting"
+
+    def _size(self, group: Any) -> int:
+        return int(group["sku"].get("capacity") or 0)
+
+    def _scale(self, ctx: Context, group: Any, machines: int) -> None:
         now = self._view()
         if not machines:
             if now is not None:
@@ -135,7 +120,7 @@ class AzureScaler(AzureResource):
         # No machine without a deadline. But the first ones we ask for, so that we learn at once
         # if Azure refuses; afterwards it keeps them alive.
         self._write(setting.View(ranks, least, until, enabled=True))
-        self._allow(ctx, found)
+        self._allow(ctx, group)
         self._resize(machines)
         armed = self._view()  # by now a machine may have put it off
         self._write(setting.View(ranks, machines, armed.end if armed else until, enabled=True))
@@ -143,7 +128,7 @@ class AzureScaler(AzureResource):
     def _time(self, ctx: Context) -> timedelta:
         """Until there is a first machine, the deadline is a week for one to come, and then the time
         of the task. Each machine puts it off as it starts, to the time of the task from then on."""
-        return time_of(StoreData(self._deployment.store).load(ctx).timeout)
+        return time_of(StoreData(self._context.store).load(ctx).timeout)
 
     def _resize(self, machines: int) -> None:
         """Not waited for: machines come and go in their own time."""
@@ -162,22 +147,19 @@ class AzureScaler(AzureResource):
     def _allow(self, ctx: Context, scale_set: Any) -> None:
         """Let machines leave, if their identity is the task's own."""
         known = (scale_set.get("identity") or {}).get("userAssignedIdentities") or {}
-        own = Identity(self._deployment).path.lower()
+        own = Identity(self._context).path.lower()
         for path, identity in known.items():
             if path.lower() == own:
                 grants = policy.on_scaler(self.path, self._setting)
                 principal = str(identity["principalId"])
-                assign(ctx, self._deployment.account, self._name, principal, grants)
+                assign(ctx, self._context.account, self._name, principal, grants)
 
-    def _tell_stopped(self, scale_set: Any, stopped: bool) -> None:
-        """For those who list tasks; without it they look closer."""
-        told = (scale_set.get("tags") or {}).get(listing.STOPPED) == "yes"
-        if told == stopped or (stopped and not scale_set["sku"].get("capacity")):
-            return
-        tags = {listing.STOPPED: "yes" if stopped else "no"}
-        body = {"operation": "Merge", "properties": {"tags": tags}}
-        with suppress(SojournError):
-            self._call("PATCH", template.tags_path(self.path), body)
+    def _is_stopped(self, group: Any) -> bool:
+        return (group.get("tags") or {}).get(STOPPED) == "yes"
+
+    def _mark_stopped(self, ctx: Context, group: Any, value: str) -> None:
+        body = {"operation": "Merge", "properties": {"tags": {STOPPED: value}}}
+        self._call("PATCH", template.tags_path(self.path), body)
 
     def _view(self) -> setting.View | None:
         try:
@@ -192,7 +174,7 @@ class AzureScaler(AzureResource):
             "targetResourceUri": self.path,
             "profiles": setting.profiles(wanted.ranks, wanted.least, wanted.end),
         }
-        body = {"location": self._deployment.location.region, "properties": properties}
+        body = {"location": self._context.location.region, "properties": properties}
         self._call("PUT", self._setting, body)
 
     # What there is
@@ -214,7 +196,7 @@ class AzureScaler(AzureResource):
     def _machines(self) -> list[Any]:
         query = {"$expand": "instanceView"}
         path = f"{self.path}/virtualMachines"
-        return list(self._deployment.account.pages(self.title, path, query))
+        return list(self._context.account.pages(self.title, path, query))
 
     def _wanted(self) -> int:
         """By Azure's own clock: it is Azure that ends machines.
@@ -222,7 +204,7 @@ class AzureScaler(AzureResource):
         A setting that a script changed into what is none of ours keeps some, until it is gone.
         """
         try:
-            content, now = self._deployment.account.asked(self.title, self._setting)
+            content, now = self._context.account.asked(self.title, self._setting)
         except NotFound:
             return 0
         try:
@@ -248,18 +230,17 @@ class AzureScaler(AzureResource):
         found = {}
         with suppress(SojournError):
             path = f"{self.path}/publicipaddresses"
-            for each in self._deployment.account.pages(self.title, path):
+            for each in self._context.account.pages(self.title, path):
                 inside = str(each["id"]).lower().partition("/virtualmachines/")[2]
                 address = each["properties"].get("ipAddress", "")
                 found[inside.partition("/")[0]] = str(address)
         return found
 
-    def events(self, ctx: Context) -> list[CloudEvent]:
-        told = [
+    def _told(self, ctx: Context) -> list[CloudEvent]:
+        return [
             CloudEvent(_second(each["eventTimestamp"]), "Failed", _why(each))
             for each in self._failures()
         ]
-        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
 
     def _failures(self) -> list[Any]:
         """What could not be done for the scale set, oldest first, as far as we may know."""
@@ -269,7 +250,7 @@ class AzureScaler(AzureResource):
         }
         path = "providers/Microsoft.Insights/eventtypes/management/values"
         try:
-            found = list(self._deployment.account.pages("activity log", path, query))
+            found = list(self._context.account.pages("activity log", path, query))
         except (AuthError, NotFound, Transient):
             return []
         failed = [each for each in found if each["status"]["value"] == "Failed"]
@@ -278,12 +259,8 @@ class AzureScaler(AzureResource):
         ]
         return sorted(ours, key=lambda each: str(each["eventTimestamp"]))
 
-    def obstacle(self, ctx: Context) -> str:
-        """What was last in the way; nothing, once a machine came after it."""
-        try:
-            there = self._machines()
-        except NotFound:
-            return ""
+    def _in_the_way(self, ctx: Context) -> str:
+        there = self._machines()
         for each in there:
             code, text = _failure(each)
             if code:
@@ -291,37 +268,31 @@ class AzureScaler(AzureResource):
         since = max((_second(str(_made(e).isoformat())) for e in there if not _dead(e)), default="")
         told = [
             *((_second(each["eventTimestamp"]), _why(each)) for each in self._failures()),
-            *((each.time, each.description) for each in read_problems(self._deployment.store)),
+            *((each.time, each.description) for each in read_problems(self._context.store)),
         ]
         recent = [text for time, text in sorted(told) if time >= since]
-        return recent[-1] if recent else unheard(ctx, self, self._deployment.store, _PAGE)
-
-    def keys(self, ctx: Context) -> KeyPair | None:
-        try:
-            return key_pair(self._deployment.store(), self._deployment.id)
-        except NotFound:
-            return None
+        return recent[-1] if recent else ""
 
     def console(self, ctx: Context, machine: str) -> str:
         """Azure tells where it is, to be read without any rights."""
-        account = self._deployment.account
-        for each in self._machines():
-            if each["properties"]["vmId"] == machine:
-                path = f"{self.path}/virtualMachines/{each['instanceId']}"
-                told = self._call("POST", f"{path}/retrieveBootDiagnosticsData")
-                where = str((told or {}).get("serialConsoleLogBlobUri") or "")
-                return account.read_end(self.title, where) if where else ""
-        return ""
+        path = self._path_of(machine)
+        told = self._call("POST", f"{path}/retrieveBootDiagnosticsData") if path else None
+        where = str((told or {}).get("serialConsoleLogBlobUri") or "")
+        return self._context.account.read_end(self.title, where) if where else ""
 
     def interrupt(self, ctx: Context, machine: str, *, notice: bool) -> None:
         """Azure announces it to the machine unless it is forced; then another one comes."""
+        path = self._path_of(machine)
+        if not path:
+            raise NotFound(f"No machine {machine} found")
+        self._call("DELETE", path, query={} if notice else {"forceDeletion": "true"})
+
+    def _path_of(self, machine: str) -> str:
+        """It is gone: empty."""
         for each in self._machines():
             if each["properties"]["vmId"] == machine:
-                path = f"{self.path}/virtualMachines/{each['instanceId']}"
-                query = {} if notice else {"forceDeletion": "true"}
-                self._call("DELETE", path, query=query)
-                return
-        raise NotFound(f"No machine {machine} found")
+                return f"{self.path}/virtualMachines/{each['instanceId']}"
+        return ""
 
 
 def _by_field(error: InvalidInput) -> InvalidInput:
@@ -332,11 +303,6 @@ def _by_field(error: InvalidInput) -> InvalidInput:
     if code_of(error) in ("VMMarketplaceInvalidInput", "MarketplacePurchaseEligibilityFailed"):
         return InvalidInput("image", text)
     return error
-
-
-def _going(scale_set: Any) -> bool:
-    """Whether it is being deleted: nothing can be changed then."""
-    return str(scale_set["properties"]["provisioningState"]) == "Deleting"
 
 
 def _statuses(machine: Any) -> list[Any]:

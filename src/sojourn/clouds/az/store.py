@@ -8,20 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.az import tags
-from sojourn.clouds.az.deployment import AzureResource, Deployment
 from sojourn.clouds.az.errors import code_of
+from sojourn.clouds.az.task_context import AzureContext, AzureResource
 from sojourn.clouds.vm.paths import OWNER
 from sojourn.clouds.vm.store import Folder, StoreOf
-from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.errors import AuthError, Conflict, NotFound, Transient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Resource
-    from sojourn.storage.store import Store
 
 __all__ = ["ResourceGroup", "store_of"]
 
@@ -41,9 +37,9 @@ class ResourceGroup(AzureResource):
 
     @property
     def path(self) -> str:
-        return self._deployment.group
+        return self._context.group
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         return self._is_ours(self._call("GET", self.path))
 
     def _is_ours(self, group: dict[str, dict[str, str]]) -> bool:
@@ -62,7 +58,7 @@ class ResourceGroup(AzureResource):
             except NotFound:
                 group = None
             if group is None:
-                body = {"location": self._deployment.location.region, "tags": self._deployment.tags}
+                body = {"location": self._context.location.region, "tags": self._context.tags}
                 try:
                     self._call("PUT", self.path, body)
                     return True
@@ -80,9 +76,9 @@ class ResourceGroup(AzureResource):
                 f"Resource group {self._name} already exists and is not Sojourn's",
                 hint="Choose another name, or delete the resource group.",
             )
-        deployment = self._deployment
-        there = deployment.locations.told_by(deployment.id, group)
-        if there != deployment.location:
+        context = self._context
+        there = context.locations.told_by(context.id, group)
+        if there != context.location:
             raise Conflict(
                 f"A different task with this name already exists in {there.region}, in container "
                 f"{there.container} of storage account {there.account}",
@@ -92,11 +88,11 @@ class ResourceGroup(AzureResource):
     def delete(self, ctx: Context) -> None:
         """With all that is in it."""
         try:
-            if self._find():
+            if self.find():
                 self._follow(ctx.within(_GONE_WITHIN), "DELETE", self.path)
         except NotFound:
             pass
-        self._deployment.locations.forget(self._deployment.id)
+        self._context.locations.forget(self._context.id)
 
 
 class OwnAccount(AzureResource):
@@ -106,9 +102,9 @@ class OwnAccount(AzureResource):
     kind = "storage account"
     type = "Microsoft.Storage/storageAccounts"
 
-    def __init__(self, deployment: Deployment) -> None:
-        super().__init__(deployment)
-        self._group = ResourceGroup(deployment)
+    def __init__(self, context: AzureContext) -> None:
+        super().__init__(context)
+        self._group = ResourceGroup(context)
 
     @property
     def title(self) -> str:
@@ -128,7 +124,7 @@ class OwnAccount(AzureResource):
         self._until_open(ctx)
 
     def _make(self, ctx: Context) -> None:
-        container = self._deployment.container
+        container = self._context.container
         account = container.partition("/blobServices/")[0]
         properties = {
             "allowBlobPublicAccess": False,
@@ -137,73 +133,46 @@ class OwnAccount(AzureResource):
             "supportsHttpsTrafficOnly": True,
         }
         body = self._placed(properties, sku={"name": "Standard_LRS"}, kind="StorageV2")
-        patience = ctx.within(PATIENCE)
-        while True:
-            try:
-                self._follow(ctx, "PUT", account, body)
-                self._call("PUT", container, {})
-                break
-            except Transient as error:  # somebody else makes it at the same time
-                if code_of(error) != "StorageAccountOperationInProgress":
-                    raise
-                pause(patience, 1, error)
+
+        def make() -> None:
+            self._follow(ctx, "PUT", account, body)
+            self._call("PUT", container, {})
+
+        # Somebody else may make it at the same time.
+        patiently(ctx, make, lambda e: code_of(e) == "StorageAccountOperationInProgress")
 
     def _until_open(self, ctx: Context) -> None:
         """Wait until its name is known."""
-        patience = ctx.within(PATIENCE)
-        while True:
-            try:
-                self._deployment.store().head(OWNER)
-                return
-            except AuthError as error:
-                raise AuthError(error.message, hint=_DATA) from error
-            except Transient as error:
-                pause(patience, 2, error)
+        try:
+            store = self._context.store
+            patiently(ctx, lambda: store().head(OWNER), lambda e: isinstance(e, Transient), every=2)
+        except AuthError as error:
+            raise AuthError(error.message, hint=_DATA) from error
 
     def delete(self, ctx: Context) -> None:
         self._group.delete(ctx)
 
 
-class _Container:
-    """A folder in a container of the user's."""
+class ContainerFolder(Folder[AzureContext]):
+    """The resource group tells those who look where it is."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-        self._group = ResourceGroup(deployment)
+    _prefix = ""  # its store has no versions, and lists what is in the folder alone
 
-    def store(self) -> Store:
-        return self._deployment.store()
+    def _sign(self, ctx: Context) -> None:
+        ResourceGroup(self._context).make(ctx)
 
-    def folder(self) -> str:
-        return self._deployment.location.folder
+    def _is_signed(self) -> bool:
+        return ResourceGroup(self._context).find()
 
-    def store_in(self, folder: str) -> Store:
-        return self._deployment.store_in(folder)
+    def _unsign(self, ctx: Context) -> None:
+        ResourceGroup(self._context).delete(ctx)
 
-    def neighbours(self) -> Mapping[TaskId, str]:
-        return self._deployment.locations.beside(self._deployment.location)
+    def _top(self) -> set[str]:
+        found = {item.path.partition("/") for item in self._context.store().list("")}
+        return {f"{name}{slash}" for name, slash, _ in found}
 
-    def sign(self, ctx: Context) -> None:
-        self._group.create(ctx)
-
-    def is_signed(self) -> bool:
-        return self._group._find()
-
-    def unsign(self, ctx: Context) -> None:
-        self._group.delete(ctx)
-
-    def forget(self) -> None:
-        self._deployment.locations.forget(self._deployment.id)
-
-    def top(self) -> list[str]:
-        found = {item.path.partition("/") for item in self.store().list("")}
-        return sorted({f"{name}{slash}" for name, slash, _ in found})
-
-    def name(self, path: str) -> str:
-        return path
-
-    def empty(self, ctx: Context, path: str) -> None:
-        store = self.store()
+    def _empty(self, ctx: Context, path: str) -> None:
+        store = self._context.store()
         found = [path]
         if path.endswith("/"):
             found = [item.path for item in store.list(path.rstrip("/"))]
@@ -212,12 +181,6 @@ class _Container:
             store.delete(found[start : start + _DELETED_AT_ONCE])
 
 
-def store_of(deployment: Deployment) -> Resource:
+def store_of(context: AzureContext) -> Resource:
     """Whichever of the two a task has."""
-
-    def choose() -> Resource:
-        if deployment.location.contained:
-            return Folder(deployment.id, _Container(deployment))
-        return OwnAccount(deployment)
-
-    return StoreOf(deployment.id, choose)
+    return StoreOf(context, OwnAccount, ContainerFolder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ def address(account: Account, location: Location) -> StoreAddress:
     if location.key:
         options["account_key"] = location.key
     else:
-        options["credential_provider"] = _Tokens(account)
+        options["credential_provider"] = partial(_token, account)
     return StoreAddress(_url(location), options)
 
 
@@ -50,12 +51,7 @@ def _url(location: Location) -> str:
     return f"az://{location.container}/{location.folder}".rstrip("/")
 
 
-class _Tokens:
+def _token(account: Account) -> dict[str, Any]:
     """What obstore calls when it needs a token. obstore's own needs Python 3.11."""
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-
-    def __call__(self) -> dict[str, Any]:
-        token, end = self._account.storage_token()
-        return {"token": token, "expires_at": datetime.fromtimestamp(end, timezone.utc)}
+    token, end = account.storage_token()
+    return {"token": token, "expires_at": datetime.fromtimestamp(end, timezone.utc)}

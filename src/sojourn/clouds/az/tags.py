@@ -6,8 +6,7 @@ import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.vm.tags import user_tags
-from sojourn.core.errors import InvalidInput, Problem
+from sojourn.clouds.vm.tags import LONGEST, check_lengths, check_tags, user_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +45,6 @@ READY = "sojourn:ready"
 MOST = 42  # tags of the user's: Azure takes 50, and up to eight are ours
 _OURS = "sojourn:"
 _TASK_NAME = "sojourn:name"
-_LONGEST_KEY = 128  # characters, as storage accounts have it; others take more
-_LONGEST = 256  # characters of a value
 _FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
 _RESERVED = ("microsoft", "azure", "windows", _OURS)
 
@@ -59,7 +56,7 @@ def tags_of(id: TaskId, task: Task) -> dict[str, str]:
     """The user's own tags, and ours."""
     ours = {ID: str(id), "sojourn:version": version("sojourn")}
     if task.name:
-        ours[_TASK_NAME] = task.name[:_LONGEST]
+        ours[_TASK_NAME] = task.name[:LONGEST]
     if task.storage.container:
         ours[ACCOUNT] = task.storage.container_opts.get("account", "")
         ours[CONTAINER] = task.storage.container
@@ -72,7 +69,7 @@ def image_tags(
     """Those of an image that is made from a machine of this task, until it is finished."""
     not_its_own = (_TASK_NAME, ACCOUNT, CONTAINER)
     own = {key: value for key, value in tags_of(id, task).items() if key not in not_its_own}
-    own |= {IMAGE: name, CREATED: created, BASE: task.image[:_LONGEST], USER: user}
+    own |= {IMAGE: name, CREATED: created, BASE: task.image[:LONGEST], USER: user}
     if plan:
         own[PLAN] = ":".join(plan[key] for key in _OF_PLANS)
     return own
@@ -86,28 +83,11 @@ def parse_plan(text: str) -> tuple[tuple[str, str], ...]:
 
 def check(task: Task) -> None:
     """Refuse what any of the services would: of all of them, storage is the strictest."""
-    found = [Problem("tags", text) for text in _problems(task)]
-    if found:
-        raise InvalidInput("tags", found[0].message, *found[1:])
+    check_tags(task, "Azure", MOST, _problems, ignores_case=True)
 
 
-def _problems(task: Task) -> Iterator[str]:
-    tags = user_tags(task)
-    if len(tags) > MOST:
-        yield f"must be at most {MOST} on Azure, got {len(tags)}"
-    seen: set[str] = set()
-    for key, value in tags.items():
-        yield from _problems_of(key, value)
-        if key.lower() in seen:
-            yield f"duplicate tag {key!r}: Azure ignores case"
-        seen.add(key.lower())
-
-
-def _problems_of(key: str, value: str) -> Iterator[str]:
-    if not 1 <= len(key) <= _LONGEST_KEY:
-        yield f"{key!r} must have 1 to {_LONGEST_KEY} characters, got {len(key)}"
-    if len(value) > _LONGEST:
-        yield f"the value of {key!r} must have at most {_LONGEST} characters, got {len(value)}"
+def _problems(key: str, value: str) -> Iterator[str]:
+    yield from check_lengths(key, value)
     if _FORBIDDEN.search(key):
         yield rf"{key!r} must not contain control characters or any of < > % & \ ? /"
     if key.lower().startswith(_RESERVED):

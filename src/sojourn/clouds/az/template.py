@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.az import listing
 from sojourn.clouds.az.account import version_of
 from sojourn.clouds.az.machines import SMALLEST_DISK
+from sojourn.clouds.az.on_machine.settings import Settings
 from sojourn.clouds.az.placement import PlacementGroup, has_members, is_placed
 from sojourn.clouds.az.profile import identities
 from sojourn.clouds.az.resources import Identity, Network
 from sojourn.clouds.az.store_address import for_machines, https_url
-from sojourn.clouds.az.user_data import LONGEST, custom_data
+from sojourn.clouds.az.user_data import custom_data
 from sojourn.clouds.vm import keys
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.machine_settings import machine_settings
 from sojourn.clouds.vm.options import network_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
-from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sojourn.clouds.az.deployment import Deployment
     from sojourn.clouds.az.machines import Image
+    from sojourn.clouds.az.task_context import AzureContext
 
 __all__ = ["SET", "SETTING", "content", "tags_path"]
 
@@ -32,13 +32,13 @@ _SPOT_NOTICE = 30.0  # seconds, of an eviction
 _NOTICE = "PT10M"  # to store the last of its work; a machine that is ready says so
 
 
-def content(deployment: Deployment) -> dict[str, Any]:
+def content(context: AzureContext) -> dict[str, Any]:
     """A scale set without machines."""
-    wanted, offer = deployment.wanted, deployment.offer
-    given = identities(wanted.permission_set) or (Identity(deployment).path,)
+    wanted, offer = context.require_task(), context.offer
+    given = identities(wanted.permission_set) or (Identity(context).path,)
     body: dict[str, Any] = {
-        "location": deployment.location.region,
-        "tags": {**deployment.tags, **listing.first_tags(wanted)},
+        "location": context.location.region,
+        "tags": {**context.tags, **listing.first_tags(wanted)},
         "sku": {"name": offer.size.name, "capacity": 0},
         "identity": {
             "type": "UserAssigned",
@@ -49,11 +49,11 @@ def content(deployment: Deployment) -> dict[str, Any]:
             "overprovision": False,
             "singlePlacementGroup": is_placed(wanted),
             "upgradePolicy": {"mode": "Manual"},
-            "virtualMachineProfile": _machine(deployment, given[0]),
+            "virtualMachineProfile": _machine(context, given[0]),
         },
     }
     if is_placed(wanted):
-        near = {"id": PlacementGroup(deployment).path}
+        near = {"id": PlacementGroup(context).path}
         body["properties"]["proximityPlacementGroup"] = near
     if offer.image.plan:
         body["plan"] = dict(offer.image.plan)
@@ -65,17 +65,17 @@ def tags_path(scale_set: str) -> str:
     return f"{scale_set}/providers/Microsoft.Resources/tags/default"
 
 
-def _machine(deployment: Deployment, identity: str) -> dict[str, Any]:
+def _machine(context: AzureContext, identity: str) -> dict[str, Any]:
     machine: dict[str, Any] = {
-        "osProfile": _system(deployment, identity),
-        "storageProfile": _disk(deployment),
-        "networkProfile": {"networkInterfaceConfigurations": [_card(deployment)]},
+        "osProfile": _system(context, identity),
+        "storageProfile": _disk(context),
+        "networkProfile": {"networkInterfaceConfigurations": [_card(context)]},
         "diagnosticsProfile": {"bootDiagnostics": {"enabled": True}},  # the console, kept by Azure
         "scheduledEventsProfile": {
             "terminateNotificationProfile": {"enable": True, "notBeforeTimeout": _NOTICE}
         },
     }
-    spot = deployment.wanted.spot
+    spot = context.require_task().spot
     if spot >= 0:
         price = spot if spot > 0 else -1
         machine |= {
@@ -86,14 +86,14 @@ def _machine(deployment: Deployment, identity: str) -> dict[str, Any]:
     return machine
 
 
-def _system(deployment: Deployment, identity: str) -> dict[str, Any]:
-    user = deployment.offer.image.name.user
-    pair = keys.make_key_pair(deployment.store(), deployment.id)
+def _system(context: AzureContext, identity: str) -> dict[str, Any]:
+    user = context.offer.image.name.user
+    pair = keys.make_key_pair(context.store(), context.id)
     key = {"path": f"/home/{user}/.ssh/authorized_keys", "keyData": pair.public}
     return {
-        "computerNamePrefix": deployment.name,
+        "computerNamePrefix": context.name,
         "adminUsername": user,
-        "customData": _first_script(deployment, identity),
+        "customData": _first_script(context, identity),
         "linuxConfiguration": {
             "disablePasswordAuthentication": True,
             "ssh": {"publicKeys": [key]},
@@ -101,10 +101,10 @@ def _system(deployment: Deployment, identity: str) -> dict[str, Any]:
     }
 
 
-def _disk(deployment: Deployment) -> dict[str, Any]:
-    image = deployment.offer.image
-    size = disk_size(deployment.wanted, max(image.size, SMALLEST_DISK))
-    kind = "Premium_LRS" if deployment.offer.size.premium else "StandardSSD_LRS"
+def _disk(context: AzureContext) -> dict[str, Any]:
+    image = context.offer.image
+    size = disk_size(context.require_task(), max(image.size, SMALLEST_DISK))
+    kind = "Premium_LRS" if context.offer.size.premium else "StandardSSD_LRS"
     disk: dict[str, Any] = {
         "createOption": "FromImage",
         "caching": "ReadWrite",
@@ -127,12 +127,12 @@ def _reference(image: Image) -> dict[str, str]:
     }
 
 
-def _card(deployment: Deployment) -> dict[str, Any]:
-    network = Network(deployment)
+def _card(context: AzureContext) -> dict[str, Any]:
+    network = Network(context)
     address: dict[str, Any] = {"subnet": {"id": network.subnet}}
-    if not network_of(deployment.wanted).private:
+    if not network_of(context.require_task()).private:
         address["publicIPAddressConfiguration"] = {"name": "public"}  # to reach the world by
-    if has_members(deployment.wanted):
+    if has_members(context.require_task()):
         address["applicationSecurityGroups"] = [{"id": network.members}]
     configuration = {"name": "first", "properties": address}
     return {
@@ -145,31 +145,28 @@ def _card(deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def _first_script(deployment: Deployment, identity: str) -> str:
-    location, wanted = deployment.location, deployment.wanted
-    scale_set, setting = deployment.path(SET), deployment.path(SETTING)
+def _first_script(context: AzureContext, identity: str) -> str:
+    location, wanted = context.location, context.require_task()
+    scale_set, setting = context.path(SET), context.path(SETTING)
     tags = tags_path(scale_set)
-    settings = {
-        **machine_settings(
-            deployment.name,
+    settings = Settings(
+        machine_settings(
+            context.name,
             for_machines(location, identity),
             wanted,
-            user=deployment.offer.image.name.user,
+            user=context.offer.image.name.user,
             marks=listing.can_mark(wanted),
             page="docs/azure.md",
-            wheels=deployment.luggage().hashes,
+            wheels=context.luggage().hashes,
             notice=_SPOT_NOTICE if wanted.spot >= 0 else 0.0,
         ),
-        "boot": https_url(location, BOOT),
-        "problems": https_url(location, PROBLEMS),
-        "identity": identity,
-        "ranks": wanted.parallelism,
-        "set": scale_set,
-        "setting": f"{setting}?api-version={version_of(setting)}",
-        "tags": f"{tags}?api-version={version_of(tags)}",
-        "compute": version_of(scale_set),
-    }
-    text = custom_data(settings).encode()
-    if len(text) > LONGEST:
-        raise InvalidInput("storage.container", "too long; use a shorter path")
-    return base64.b64encode(text).decode()
+        boot=https_url(location, BOOT),
+        problems=https_url(location, PROBLEMS),
+        identity=identity,
+        ranks=wanted.parallelism,
+        set=scale_set,
+        setting=f"{setting}?api-version={version_of(setting)}",
+        tags=f"{tags}?api-version={version_of(tags)}",
+        compute=version_of(scale_set),
+    )
+    return base64.b64encode(custom_data(settings).encode()).decode()

@@ -89,7 +89,7 @@ def look(account: Account) -> Iterator[Finding]:
         login = account.login
         login.token()
     except SojournError as error:
-        yield Finding("note", "gcp identity", _line(error))
+        yield Finding.failed("gcp identity", error)
         return
     who = login.who or login.source
     yield Finding("ok", "gcp identity", f"{who} in project {login.project}")
@@ -107,7 +107,7 @@ def _network(account: Account) -> Finding:
         make = "run `gcloud compute networks create default` to create one"
         return Finding("note", "gcp network", f"no default network; {make}")
     except SojournError as error:
-        return Finding("note", "gcp network", _line(error))
+        return Finding.failed("gcp network", error)
     return Finding("ok", "gcp network", "default")
 
 
@@ -117,7 +117,7 @@ def _permissions(account: Account) -> Finding:
     try:
         answer = account.call("permissions", "cloudresourcemanager", "POST", path, body)
     except SojournError as error:
-        return Finding("note", "gcp permissions", _line(error))
+        return Finding.failed("gcp permissions", error)
     missing = sorted(set(NEEDED) - set(answer.get("permissions", ())))
     if missing:
         text = f"missing: {', '.join(missing)}; see docs/gcp.md for the full role"
@@ -153,7 +153,3 @@ def _room(account: Account) -> Iterator[Finding]:
         return
     more = "request an increase, delete unused tasks, or use one permission_set for several tasks"
     yield Finding("note", "gcp accounts", f"{text}: {more}")
-
-
-def _line(error: SojournError) -> str:
-    return " ".join(str(error).split())

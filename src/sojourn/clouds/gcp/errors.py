@@ -8,25 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.vm import rest
+from sojourn.clouds.vm.errors import absent, in_use, later, no_capacity, taken, unknown, unreachable
 from sojourn.clouds.vm.rest import Refused, Unreachable
-from sojourn.core.errors import (
-    LIST_ALL,
-    AuthError,
-    CapacityError,
-    Conflict,
-    InvalidInput,
-    NotFound,
-    QuotaError,
-    SojournError,
-    Transient,
-)
+from sojourn.core.errors import AuthError, Conflict, InvalidInput, QuotaError, SojournError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sojourn.clouds.gcp.credentials import Login
 
-__all__ = ["ignoring", "is_denied", "may_pass", "of_operation", "reason_of", "translated"]
+__all__ = ["is_denied", "may_pass", "of_operation", "reason_of", "translated"]
 
 _ABSENT = frozenset(("notFound", "NOT_FOUND", "RESOURCE_NOT_FOUND"))
 _TAKEN = frozenset(("alreadyExists", "ALREADY_EXISTS", "conflict", "RESOURCE_ALREADY_EXISTS"))
@@ -63,19 +54,9 @@ def reason_of(error: BaseException) -> str:
     return _read(cause).reason if isinstance(cause, Refused) else ""
 
 
-def is_denied(error: AuthError) -> bool:
+def is_denied(error: SojournError) -> bool:
     """Whether it is about this one thing; else nothing at all can be done in the project."""
-    return reason_of(error) == "forbidden"
-
-
-@contextmanager
-def ignoring(*reasons: str) -> Iterator[None]:
-    """Go on if Google answers with one of these."""
-    try:
-        yield
-    except SojournError as error:
-        if reason_of(error) not in reasons:
-            raise
+    return isinstance(error, AuthError) and reason_of(error) == "forbidden"
 
 
 @contextmanager
@@ -86,7 +67,7 @@ def translated(what: str, login: Login) -> Iterator[None]:
     except Refused as error:
         raise _ours(what, _read(error), login) from error
     except Unreachable as error:
-        raise Transient(f"{what}: {error}", hint="Check your network and try again.") from error
+        raise unreachable(what, error) from error
 
 
 def may_pass(status: int, content: Any) -> bool:
@@ -131,26 +112,26 @@ def _is_rate(told: _Told) -> bool:
 def _ours(what: str, told: _Told, login: Login | None) -> SojournError:
     message = f"{what}: {told.message}"
     if told.status == 404 or told.reason in _ABSENT:
-        return NotFound(message, hint=LIST_ALL)
+        return absent(message)
     if told.status == 401:
         return _rejected(told, login)
     if _NO_CAPACITY.search(f"{told.reason} {told.message}"):
-        return CapacityError(message, hint="Try again later, or choose another machine or zone.")
+        return no_capacity(message, "zone")
     if told.reason in _QUOTA and not _is_rate(told):
         return _quota(message)
     if _is_rate(told) or told.reason in _LATER or told.status >= 500 or told.status == 429:
-        return Transient(message, hint="Try again to continue where it stopped.")
+        return later(message)
     if told.status == 403:
         return _denied(message, told)
     if told.reason in _TAKEN:
-        return Conflict(message, hint="This name is already taken; choose another name.")
+        return taken(message)
     if told.reason in _CHANGED or told.status in (409, 412):
         return Conflict(message, hint="Try again: somebody else changed it at the same time.")
     if told.reason in _IN_USE:
-        return Conflict(message, hint="Try again once it is no longer in use.")
+        return in_use(message)
     if told.status == 400:
         return InvalidInput(what, told.message)
-    return SojournError(message, hint="Run `sojourn doctor` to check your setup.")
+    return unknown(message)
 
 
 def _rejected(told: _Told, login: Login | None) -> AuthError:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import listing, tags
+from sojourn.clouds.gcp.account import Account
 from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.image_notes import note_of, own_name, told_by
+from sojourn.clouds.gcp.locations import Locations
+from sojourn.clouds.gcp.machines import Offers
 from sojourn.clouds.vm.cleaning import Cleaner
-from sojourn.clouds.vm.waiting import pause
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.clock import utc
-from sojourn.core.errors import Conflict, NotFound, Transient
+from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.interfaces import MadeImage
 
 if TYPE_CHECKING:
-    from sojourn.clouds.gcp.account import Account
-    from sojourn.clouds.gcp.locations import Locations
-    from sojourn.clouds.gcp.machines import Offers
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
-    from sojourn.core.interfaces import Cloud
     from sojourn.core.task import Task
 
 __all__ = ["GoogleImages"]
@@ -30,16 +30,8 @@ _IMAGES = "global/images"
 _EVERYWHERE = "global"  # the region of all images
 
 
-class GoogleImages(Cleaner):
+class GoogleImages(Cleaner[Account, Locations, Offers]):
     """Each is one image, with the labels of its task."""
-
-    def __init__(
-        self, cloud: Cloud, account: Account, locations: Locations, offers: Offers
-    ) -> None:
-        super().__init__(cloud)
-        self._account = account
-        self._locations = locations
-        self._offers = offers
 
     def take(self, ctx: Context, id: TaskId, task: Task, machine: str, name: str) -> None:
         zone = self._locations.of(id, task).zone
@@ -80,17 +72,14 @@ class GoogleImages(Cleaner):
     def delete(self, ctx: Context, name: str, region: str) -> None:
         if not any(image.name == name for image in self.all(ctx)):
             return  # also one of somebody else's that has the name
-        patience = ctx.within(_READY_WITHIN)
-        while True:
-            try:
-                self._account.change(ctx, f"image {name}", "DELETE", f"{_IMAGES}/{own_name(name)}")
-                return
-            except NotFound:
-                return
-            except Transient as error:
-                if reason_of(error) != "resourceNotReady":
-                    raise
-                pause(patience, 1, error)  # it is still being made
+        path = f"{_IMAGES}/{own_name(name)}"
+        with suppress(NotFound):
+            patiently(
+                ctx,
+                lambda: self._account.change(ctx, f"image {name}", "DELETE", path),
+                lambda error: reason_of(error) == "resourceNotReady",  # it is still being made
+                within=_READY_WITHIN,
+            )
 
 
 def _made(item: Any) -> MadeImage:

@@ -7,13 +7,13 @@ would give to machines; those that are there do not get it, and nobody reads it 
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, STOPPED, marks_in
-from sojourn.clouds.vm.listing import GroupView, status_of
+from sojourn.clouds.vm.listing import GroupView, status_of, statuses
 from sojourn.clouds.vm.on_machine import marks
 from sojourn.core.errors import NotFound
-from sojourn.core.status import INCOMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,18 +23,11 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.status import Status
-    from sojourn.core.task import Task
 
-__all__ = ["can_mark", "group_of", "states"]
+__all__ = ["group_of", "states"]
 
 _OURS = "name eq tpi-.*"
 _STARTING = ("PROVISIONING", "STAGING", "REPAIRING")
-
-
-def can_mark(task: Task) -> bool:
-    """Whether machines of a task can tell at their group: with an account of ours, and not too
-    many."""
-    return not task.permission_set and task.parallelism <= marks.MOST
 
 
 def states(
@@ -47,17 +40,12 @@ def states(
     if groups:
         for item in _everywhere(account, "instances"):
             machines[group_of(item)].append(item)
-    found = {}
+    there = []
     for id in ids:  # noqa: A001
-        try:
+        with suppress(NotFound):  # deleted meanwhile
             locations.of(id, None)
-        except NotFound:
-            continue  # deleted meanwhile
-        group = groups.get(str(id))
-        status = _status(group, account.project, machines[str(id)]) if group else INCOMPLETE
-        if status is not None:
-            found[id] = status
-    return found
+            there.append(id)
+    return statuses(there, groups, lambda group: _status(group, machines[group["name"]]))
 
 
 def _everywhere(account: Account, collection: str) -> Iterator[Any]:
@@ -72,7 +60,7 @@ def group_of(instance: Any) -> str:
     return str(instance["name"]).rpartition("-")[0]
 
 
-def _status(group: Any, project: str, machines: list[Any]) -> Status | None:
+def _status(group: Any, machines: list[Any]) -> Status | None:
     """The state that a group tells; None: it does not."""
     told = marks_in(group)
     ranks = told.get("sojourn-ranks", "")

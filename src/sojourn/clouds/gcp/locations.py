@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn.clouds.gcp import tags
 from sojourn.clouds.gcp.errors import is_denied
 from sojourn.clouds.gcp.regions import region_of, zone
-from sojourn.clouds.vm.containers import PATH, parsed
+from sojourn.clouds.vm.containers import PATH, looking_at, parsed
 from sojourn.clouds.vm.known import Known
 from sojourn.core import untrusted
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound
@@ -57,16 +57,6 @@ def note_of(where: str, container: str) -> str:
     return json.dumps({"sojourn": {"zone": where, "container": container}})
 
 
-def check_container(task: Task) -> None:
-    """Refuse a container that cannot be one."""
-    if not task.storage.container:
-        return
-    if task.storage.container_opts:
-        given = ", ".join(sorted(task.storage.container_opts))
-        raise InvalidInput("storage.container_opts", f"not supported by Google Cloud: {given}")
-    parse_container(task.storage.container)
-
-
 class Locations(Known[Location]):
     """Finds tasks, and remembers them for the length of a command."""
 
@@ -74,13 +64,11 @@ class Locations(Known[Location]):
         super().__init__()
         self._account = account
         self._checked: set[str] = set()
-        self._ours: set[str] = set()  # buckets of tasks that are certainly this project's
 
     def _planned(self, id: TaskId, task: Task) -> Location:
         return _location(id, zone(task.region), task.storage.container)
 
     def check(self, task: Task) -> None:
-        """Refuse a container that is not there, or not ours to use."""
         if not task.storage.container:
             return
         bucket = parse_container(task.storage.container)[0]
@@ -89,19 +77,8 @@ class Locations(Known[Location]):
             self._checked.add(bucket)
 
     def _check_bucket(self, bucket: str) -> None:
-        try:
+        with looking_at(bucket, is_denied):
             found = self._bucket(bucket)
-        except NotFound as error:
-            raise InvalidInput(
-                "storage.container", f"bucket {bucket} not found; create it first"
-            ) from error
-        except AuthError as error:
-            if not is_denied(error):
-                raise
-            raise InvalidInput(
-                "storage.container",
-                f"access to bucket {bucket} denied; allow it, or choose another",
-            ) from error
         access = found.get("iamConfiguration", {}).get("uniformBucketLevelAccess", {})
         if not access.get("enabled"):
             raise InvalidInput(
@@ -134,10 +111,6 @@ class Locations(Known[Location]):
             return None
         self._ours.add(name)
         return self._of_bucket(found)
-
-    def claim(self, bucket: str) -> None:
-        """It was made just now, so it is ours."""
-        self._ours.add(bucket)
 
     def ensure_ours(self, name: str) -> None:
         """Refuse the bucket of a task that belongs to somebody else: names are global, and can be
@@ -181,15 +154,6 @@ class Locations(Known[Location]):
                     found[id] = _location(id, told["zone"], told["container"])
         self.remember(found)
         return found
-
-    def beside(self, place: Location) -> dict[TaskId, str]:
-        """The folders of all tasks in the bucket of this place."""
-        found = self.tasks().items()
-        return {
-            id: each.folder
-            for id, each in found  # noqa: A001
-            if each.contained and each.bucket == place.bucket
-        }
 
     def _bucket(self, name: str) -> Any:
         return self._account.call(f"bucket {name}", "storage", "GET", f"storage/v1/b/{name}")

@@ -138,6 +138,10 @@ class Offers:
             self._users[wanted.made] = told_by(found).get("user") or _USER
         return self._users[wanted.made]
 
+    def replaced(self, task: Task) -> str:
+        """Nothing: machines that Google withdrew are refused."""
+        return ""
+
     def find(self, task: Task) -> Offer:
         """What the task needs; refuses what is not there."""
         key = (zone(task.region), task.machine, _machine_image(task), network_of(task))

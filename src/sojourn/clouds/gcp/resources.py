@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import policy
-from sojourn.clouds.gcp.deployment import Deployment, is_contained
 from sojourn.clouds.gcp.locations import note_of
+from sojourn.clouds.gcp.task_context import GoogleContext, GoogleResource
 from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.resource import TaskResource
 from sojourn.core.errors import AuthError, Conflict, NotFound
@@ -37,12 +37,12 @@ def address_of(name: str, project: str) -> str:
     return f"tpi-{short}@{project}.iam.gserviceaccount.com"
 
 
-class ServiceAccount(TaskResource[Deployment]):
+class ServiceAccount(TaskResource[GoogleContext]):
     """Who machines are, and what they may do."""
 
     kind = "service account"
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
         self._call("GET", self._path)
         return True
 
@@ -58,8 +58,8 @@ class ServiceAccount(TaskResource[Deployment]):
         try:
             self._call("POST", f"v1/projects/{self._project}/serviceAccounts", body)
         except Conflict:
-            self._find()  # it is there, from an earlier try
-        location, member = self._deployment.location, f"serviceAccount:{self._email}"
+            self.find()  # it is there, from an earlier try
+        location, member = self._context.location, f"serviceAccount:{self._email}"
         group = policy.on_group(self._project, location.zone, self._name, member)
         together(
             [
@@ -92,7 +92,7 @@ class ServiceAccount(TaskResource[Deployment]):
     def _unbind(self, ctx: Context) -> None:
         drop = partial(policy.without, email=self._email)
         self._bind_project(ctx, drop)
-        if is_contained(self._deployment):  # else they go with the bucket
+        if self._context.is_contained:  # else they go with the bucket
             with suppress(NotFound):
                 self._bind_bucket(ctx, drop)
 
@@ -101,7 +101,7 @@ class ServiceAccount(TaskResource[Deployment]):
         options = {"options": {"requestedPolicyVersion": 3}}
 
         def call(verb: str, body: Any) -> Any:
-            return self._deployment.account.call(
+            return self._context.account.call(
                 "policy of the project", "cloudresourcemanager", "POST", f"{path}:{verb}", body
             )
 
@@ -113,11 +113,11 @@ class ServiceAccount(TaskResource[Deployment]):
         )
 
     def _bind_bucket(self, ctx: Context, change: Callable[[_Policy], _Policy | None]) -> None:
-        bucket = self._deployment.location.bucket
+        bucket = self._context.location.bucket
         path = f"storage/v1/b/{bucket}/iam"
 
         def call(method: str, body: Any = None, **query: Any) -> Any:
-            return self._deployment.account.call(
+            return self._context.account.call(
                 f"policy of bucket {bucket}", "storage", method, path, body, **query
             )
 
@@ -130,7 +130,7 @@ class ServiceAccount(TaskResource[Deployment]):
 
     @property
     def _project(self) -> str:
-        return self._deployment.account.project
+        return self._context.account.project
 
     @property
     def _email(self) -> str:
@@ -141,31 +141,27 @@ class ServiceAccount(TaskResource[Deployment]):
         return f"v1/projects/{self._project}/serviceAccounts/{self._email}"
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        return self._deployment.account.call(self.title, "iam", method, path, body)
+        return self._context.account.call(self.title, "iam", method, path, body)
 
 
-class Firewall(TaskResource[Deployment]):
+class Firewall(GoogleResource):
     """Lets SSH in, and tells where the task is. Machines of a gang are open to each other, and
     closed to all others: Google's default network lets in all that comes from inside."""
 
     kind = "firewall rule"
 
-    def _find(self) -> bool:
-        return self.find()
-
     def find(self) -> bool:
-        """Whether it is there. Nowhere: raises NotFound."""
-        self._deployment.account.compute(self.title, "GET", f"{_RULES}/{self._name}")
+        self._call("GET", f"{_RULES}/{self._name}")
         return True
 
     def create(self, ctx: Context) -> None:
-        if not self._deployment.location.contained:  # else it came with the folder
+        if not self._context.location.contained:  # else it came with the folder
             self.make(ctx)
 
     def make(self, ctx: Context) -> None:
-        wanted = self._deployment.wanted
+        wanted = self._context.require_task()
         networks = ssh_from(wanted)
-        note = note_of(self._deployment.location.zone, wanted.storage.container)
+        note = note_of(self._context.location.zone, wanted.storage.container)
         if networks != ANYWHERE or wanted.gang:
             # The default network has a rule for everybody, which comes after these.
             denied = [_BY_ANYTHING if wanted.gang else _BY_SSH]
@@ -184,20 +180,20 @@ class Firewall(TaskResource[Deployment]):
         body = {
             "name": name,
             "description": note,
-            "network": self._deployment.offer.network.network,
+            "network": self._context.offer.network.network,
             "direction": "INGRESS",
             "priority": priority,
             "targetTags": [self._name],
             **rule,
         }
         try:
-            self._deployment.change(ctx, self.title, "POST", _RULES, body)
+            self._change(ctx, "POST", _RULES, body)
         except Conflict:
             # It is there, from an earlier try.
-            self._deployment.account.compute(self.title, "GET", f"{_RULES}/{name}")
+            self._call("GET", f"{_RULES}/{name}")
 
     def delete(self, ctx: Context) -> None:
-        if not is_contained(self._deployment):  # else it goes with the folder
+        if not self._context.is_contained:  # else it goes with the folder
             self.remove(ctx)
 
     def remove(self, ctx: Context) -> None:
@@ -207,7 +203,7 @@ class Firewall(TaskResource[Deployment]):
             self._name,
         ):  # what tells where the task is goes last
             with suppress(NotFound):
-                self._deployment.change(ctx, self.title, "DELETE", f"{_RULES}/{name}")
+                self._change(ctx, "DELETE", f"{_RULES}/{name}")
 
     @property
     def _members(self) -> str:

@@ -7,52 +7,43 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.gcp import listing
-from sojourn.clouds.gcp.deployment import Deployment
 from sojourn.clouds.gcp.errors import reason_of
 from sojourn.clouds.gcp.on_machine.groupmarks import MARKED, RANKS, STOPPED, marks_in, patch_of
 from sojourn.clouds.gcp.reasons import reason
-from sojourn.clouds.vm.keys import key_pair
-from sojourn.clouds.vm.problems import read_problems, unheard
-from sojourn.clouds.vm.resource import TaskResource
-from sojourn.clouds.vm.waiting import pause
+from sojourn.clouds.gcp.task_context import GoogleContext, GoogleResource
+from sojourn.clouds.vm.listing import can_mark
+from sojourn.clouds.vm.scaler import VmScaler
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.errors import AuthError, Conflict, NotFound, SojournError, Transient
 from sojourn.core.events import CloudEvent
 from sojourn.core.interfaces import Fleet, Member
-from sojourn.storage.data import StoreData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import KeyPair
-    from sojourn.core.task import Task
 
 __all__ = ["GoogleScaler"]
 
-_PAGE = "docs/gcp.md#what-machines-may-do"
 _HERE = ("PROVISIONING", "STAGING", "RUNNING", "STOPPING", "REPAIRING")
-_GONE_WITHIN = 900.0
 
 
-class GoogleScaler(TaskResource[Deployment]):
+class GoogleScaler(VmScaler[GoogleContext], GoogleResource):
     """The group. Google keeps its machines alive, and ends each whose time is over."""
 
-    stage = 3
     kind = "group"
-
-    def _find(self) -> bool:
-        return self._group() is not None
+    page = "docs/gcp.md#what-machines-may-do"
 
     def _group(self) -> Any:
         try:
-            return self._call("GET", self._deployment.group)
+            return self._call("GET", self._context.group)
         except NotFound:
             return None
 
     def create(self, ctx: Context) -> None:
-        wanted = self._deployment.wanted
+        wanted = self._context.require_task()
         told = {RANKS: str(wanted.parallelism)}
-        if listing.can_mark(wanted):
+        if can_mark(wanted):
             told[MARKED] = "yes"
         body = {
             "name": self._name,
@@ -63,44 +54,26 @@ class GoogleScaler(TaskResource[Deployment]):
             "updatePolicy": {"type": "OPPORTUNISTIC"},
             **patch_of(told),
         }
-        project = self._deployment.account.project
+        project = self._context.account.project
         body["instanceTemplate"] = f"projects/{project}/{body['instanceTemplate']}"
-        groups = f"zones/{self._deployment.location.zone}/instanceGroupManagers"
+        groups = f"zones/{self._context.location.zone}/instanceGroupManagers"
         try:
-            self._deployment.change(ctx, self.title, "POST", groups, body)
+            self._change(ctx, "POST", groups, body)
         except Conflict:
             if self._group() is None:
                 raise
 
     def delete(self, ctx: Context) -> None:
-        patience = ctx.within(_GONE_WITHIN)
+        patience = ctx.within(self.gone_within)
         while self._group() is not None:
             with suppress(NotFound, Transient):  # it is on its way out
-                self._deployment.change(patience, self.title, "DELETE", self._deployment.group)
+                self._change(patience, "DELETE", self._context.group)
                 break
             patience.sleep(1)
         # Its machines went with it, but not those that a script took out of it.
         while left := self._alive():
             self._end(left)
             patience.sleep(1)
-
-    def scale(self, ctx: Context, machines: int) -> None:
-        group = self._group()
-        if group is None:
-            raise NotFound(f"No {self.title} found")
-        self._tell_stopped(ctx, group, not machines)
-        path = f"{self._deployment.group}/resize"
-        patience = ctx.within(_GONE_WITHIN)
-        while True:
-            try:
-                self._deployment.change(ctx, self.title, "POST", path, size=machines)
-                break
-            except Transient as error:
-                if reason_of(error) != "resourceNotReady":
-                    raise
-                pause(patience, 1, error)  # it is being deleted, and then it is not found
-        if not machines:
-            self._end(self._strays(self._alive()))
 
     def _strays(self, alive: list[Any]) -> list[Any]:
         """Machines that a script took out of the group: nothing that is done to it ends them.
@@ -110,7 +83,7 @@ class GoogleScaler(TaskResource[Deployment]):
         if not alive:
             return []
         try:
-            found = self._call("POST", f"{self._deployment.group}/listManagedInstances")
+            found = self._call("POST", f"{self._context.group}/listManagedInstances")
         except NotFound:
             return []  # deleted meanwhile, which looks for them itself
         inside = {
@@ -122,25 +95,41 @@ class GoogleScaler(TaskResource[Deployment]):
         """Have these end, with notice; those that do already are left alone."""
         for item in machines:
             if item["status"] != "STOPPING":
-                path = f"zones/{self._deployment.location.zone}/instances/{item['name']}"
+                path = f"zones/{self._context.location.zone}/instances/{item['name']}"
                 with suppress(NotFound, Transient):  # gone by now; else: once more
                     self._call("DELETE", path)
 
-    def _tell_stopped(self, ctx: Context, group: Any, stopped: bool) -> None:
-        """For those who list tasks; without it they look closer."""
-        told = marks_in(group).get(STOPPED) == "yes"
-        if told == stopped or (stopped and not group.get("targetSize")):
-            return
-        body = patch_of({STOPPED: "yes" if stopped else "no"}, group.get("fingerprint"))
-        with suppress(SojournError):
-            self._deployment.change(ctx, self.title, "PATCH", self._deployment.group, body)
+    def _is_going(self, group: Any) -> bool:
+        return False  # Google tells nobody that it is: see `_scale`
+
+    def _size(self, group: Any) -> int:
+        return int(group.get("targetSize", 0))
+
+    def _scale(self, ctx: Context, group: Any, machines: int) -> None:
+        path = f"{self._context.group}/resize"
+        patiently(
+            ctx,
+            lambda: self._change(ctx, "POST", path, size=machines),
+            # It is being deleted, and then it is not found.
+            lambda error: reason_of(error) == "resourceNotReady",
+            within=self.gone_within,
+        )
+        if not machines:
+            self._end(self._strays(self._alive()))
+
+    def _is_stopped(self, group: Any) -> bool:
+        return marks_in(group).get(STOPPED) == "yes"
+
+    def _mark_stopped(self, ctx: Context, group: Any, value: str) -> None:
+        body = patch_of({STOPPED: value}, group.get("fingerprint"))
+        self._change(ctx, "PATCH", self._context.group, body)
 
     def fleet(self, ctx: Context) -> Fleet | None:
         group = self._group()
         if group is None:
             return None
         alive = self._alive()
-        wanted = int(group.get("targetSize", 0))
+        wanted = self._size(group)
         if not wanted and self._strays(alive):
             wanted = 1  # by a script, whoever wants none
         return Fleet(wanted, tuple(map(_machine, alive)))
@@ -151,7 +140,7 @@ class GoogleScaler(TaskResource[Deployment]):
         return []
 
     def _instances(self) -> Iterator[Any]:
-        account, zone = self._deployment.account, self._deployment.location.zone
+        account, zone = self._context.account, self._context.location.zone
         path = f"compute/v1/projects/{account.project}/zones/{zone}/instances"
         named = f"name eq {self._name}-.*"
         for page in account.pages(self.title, "compute", path, filter=named):
@@ -159,60 +148,40 @@ class GoogleScaler(TaskResource[Deployment]):
                 if listing.group_of(item) == self._name:
                     yield item
 
-    def events(self, ctx: Context) -> list[CloudEvent]:
-        told = [
+    def _told(self, ctx: Context) -> list[CloudEvent]:
+        return [
             CloudEvent(_utc(error["timestamp"]), error["error"]["code"], text)
             for error, text in self._errors(ctx)
         ]
-        return sorted([*told, *read_problems(self._deployment.store)], key=lambda event: event.time)
 
     def _errors(self, ctx: Context) -> list[tuple[Any, str]]:
         """What the group could not do, oldest first, and in our words."""
-        account = self._deployment.account
+        account = self._context.account
         try:
-            path = f"compute/v1/projects/{account.project}/{self._deployment.group}/listErrors"
+            path = f"compute/v1/projects/{account.project}/{self._context.group}/listErrors"
             pages = account.pages(self.title, "compute", path)
             found = [error for page in pages for error in page.get("items", ())]
         except NotFound:
             return []
         task = self._task(ctx) if found else None
-        zone = self._deployment.location.zone if found else ""
+        zone = self._context.location.zone if found else ""
         told = [
             (error, reason(error["error"]["code"], error["error"]["message"], zone, task))
             for error in found
         ]
         return sorted(told, key=lambda pair: _utc(pair[0]["timestamp"]))
 
-    def _task(self, ctx: Context) -> Task | None:
-        try:
-            return StoreData(self._deployment.store).load(ctx)
-        except NotFound:
-            return None
-
-    def obstacle(self, ctx: Context) -> str:
-        """What was last in the way; nothing, once a machine came after it."""
-        try:
-            started = [_utc(item["creationTimestamp"]) for item in self._instances()]
-        except NotFound:
-            return ""
-        since = max(started, default="")
-        problems = read_problems(self._deployment.store)
-        recent = [event.description for event in problems if event.time >= since]
-        if recent:
-            return recent[-1]
+    def _in_the_way(self, ctx: Context) -> str:
+        since = max((_utc(item["creationTimestamp"]) for item in self._instances()), default="")
+        if problem := self._problem_since(since):
+            return problem
         errors = [text for error, text in self._errors(ctx) if _utc(error["timestamp"]) >= since]
-        return errors[-1] if errors else unheard(ctx, self, self._deployment.store, _PAGE)
-
-    def keys(self, ctx: Context) -> KeyPair | None:
-        try:
-            return key_pair(self._deployment.store(), self._deployment.id)
-        except NotFound:
-            return None
+        return errors[-1] if errors else ""
 
     def console(self, ctx: Context, machine: str) -> str:
         for item in self._instances():
             if str(item["id"]) == machine:
-                zone = self._deployment.location.zone
+                zone = self._context.location.zone
                 path = f"zones/{zone}/instances/{item['name']}/serialPort"
                 return str(self._call("GET", path, port=1).get("contents", ""))
         return ""
@@ -224,22 +193,19 @@ class GoogleScaler(TaskResource[Deployment]):
                 break
         else:
             raise NotFound(f"Machine {machine} not found", hint="It may be gone already.")
-        path = f"zones/{self._deployment.location.zone}/instances/{item['name']}"
+        path = f"zones/{self._context.location.zone}/instances/{item['name']}"
         if notice:
             body = {"instances": [path]}
-            self._call("POST", f"{self._deployment.group}/recreateInstances", body)
+            self._call("POST", f"{self._context.group}/recreateInstances", body)
             return
         try:
-            self._deployment.change(ctx, self.title, "POST", f"{path}/reset")
+            self._change(ctx, "POST", f"{path}/reset")
         except AuthError:
             raise  # it would have the time to save its work
         except SojournError:
             pass  # what does not run needs no more
         with suppress(NotFound):
             self._call("DELETE", path)
-
-    def _call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        return self._deployment.account.compute(self.title, method, path, body, **query)
 
 
 def _machine(item: Any) -> Member:

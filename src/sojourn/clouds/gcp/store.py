@@ -7,50 +7,41 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sojourn.clouds.gcp import tags
-from sojourn.clouds.gcp.deployment import Deployment
 from sojourn.clouds.gcp.resources import Firewall, ServiceAccount
-from sojourn.clouds.vm.resource import TaskResource
-from sojourn.clouds.vm.store import Folder, StoreOf
-from sojourn.clouds.vm.waiting import PATIENCE, until_known
+from sojourn.clouds.gcp.task_context import GoogleContext
+from sojourn.clouds.vm.store import Folder, OwnBucket, StoreOf
 from sojourn.core.errors import Conflict, NotFound
 from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Resource
-    from sojourn.storage.store import Store
 
 __all__ = ["store_of"]
 
 _AT_ONCE = 16
 
 
-class Bucket(TaskResource[Deployment]):
+class Bucket(OwnBucket[GoogleContext]):
     """A bucket of the task's own."""
 
-    stage = 0
-    kind = "bucket"
-    _unknown = False  # made just now, and not known everywhere yet
-
-    def _find(self) -> bool:
-        try:
-            self._deployment.locations.ensure_ours(self._name)
-        except Conflict:
-            if self._deployment.task is None:
-                return False  # what is somebody else's is nothing of the task
-            raise
-        self._call("GET", self._path)
+    def find(self) -> bool:
+        if self._is_strange():
+            return False
+        self._look()
         return True
 
-    def create(self, ctx: Context) -> None:
-        location = self._deployment.location
+    def _look(self) -> object:
+        return self._call("GET", self._path)
+
+    def _make(self, ctx: Context) -> None:
+        location = self._context.location
         body = {
             "name": self._name,
             "location": location.region,
-            "labels": {**self._deployment.labels, tags.ZONE: location.zone},
+            "labels": {**self._context.labels, tags.ZONE: location.zone},
             "iamConfiguration": {
                 "uniformBucketLevelAccess": {"enabled": True},
                 "publicAccessPrevention": "enforced",
@@ -59,142 +50,85 @@ class Bucket(TaskResource[Deployment]):
             "softDeletePolicy": {"retentionDurationSeconds": "0"},
         }
         try:
-            project = self._deployment.account.project
+            project = self._context.account.project
             self._call("POST", "storage/v1/b", body, project=project)
         except Conflict:
             if not self._is_ours():
                 raise
-        self._deployment.locations.claim(self._name)
-        self._unknown = True
-        until_known(ctx, lambda: self._call("GET", self._path))
-        self._unknown = False
 
     def _is_ours(self) -> bool:
         """Names are global: it may be of another project."""
-        project = self._deployment.account.project
+        project = self._context.account.project
         found = self._call("GET", "storage/v1/b", project=project, prefix=self._name)
         return any(bucket["name"] == self._name for bucket in found.get("items", ()))
 
-    def delete(self, ctx: Context) -> None:
-        try:
-            self._deployment.locations.ensure_ours(self._name)
-        except Conflict as error:
-            ctx.warn(error.message)
-            return
-        if not self._deleted(ctx):
-            patience = ctx.within(PATIENCE)  # emptying alone may take as long as it takes
-            patience.sleep(1)
-            while not self._deleted(ctx):
-                patience.sleep(1)
-        self._deployment.locations.forget(self._deployment.id)
-
-    def _deleted(self, ctx: Context) -> bool:
-        try:
-            _empty(ctx, self._deployment, "")
-            self._call("DELETE", self._path)
-        except Conflict:
-            return False  # somebody wrote to it meanwhile
-        except NotFound:
-            return not self._unknown
-        return True
+    def _remove(self, ctx: Context) -> None:
+        _empty(ctx, self._context, "")
+        self._call("DELETE", self._path)
 
     @property
     def _path(self) -> str:
         return f"storage/v1/b/{self._name}"
 
     def _call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        return self._deployment.account.call(self.title, "storage", method, path, body, **query)
+        return self._context.account.call(self.title, "storage", method, path, body, **query)
 
 
-class _Container:
-    """A folder in a bucket of the user's. The firewall rule tells those who look where it is."""
+class BucketFolder(Folder[GoogleContext]):
+    """The firewall rule tells those who look where it is."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-        self._rule = Firewall(deployment)
-        self._machines = ServiceAccount(deployment)
+    def _sign(self, ctx: Context) -> None:
+        Firewall(self._context).make(ctx)
 
-    def store(self) -> Store:
-        return self._deployment.store()
+    def _is_signed(self) -> bool:
+        return Firewall(self._context).find()
 
-    def folder(self) -> str:
-        return self._deployment.location.folder
+    def _unsign(self, ctx: Context) -> None:
+        ServiceAccount(self._context).remove(ctx)
+        Firewall(self._context).remove(ctx)
 
-    def store_in(self, folder: str) -> Store:
-        return self._deployment.store_in(folder)
+    def _empty(self, ctx: Context, path: str) -> None:
+        _empty(ctx, self._context, path)
 
-    def neighbours(self) -> Mapping[TaskId, str]:
-        return self._deployment.locations.beside(self._deployment.location)
-
-    def sign(self, ctx: Context) -> None:
-        self._rule.make(ctx)
-
-    def is_signed(self) -> bool:
-        return self._rule.find()
-
-    def unsign(self, ctx: Context) -> None:
-        self._machines.remove(ctx)
-        self._rule.remove(ctx)
-
-    def forget(self) -> None:
-        self._deployment.locations.forget(self._deployment.id)
-
-    def empty(self, ctx: Context, path: str) -> None:
-        _empty(ctx, self._deployment, path)
-
-    def name(self, path: str) -> str:
-        return path.removeprefix(self._prefix)
-
-    def top(self) -> list[str]:
+    def _top(self) -> set[str]:
         found: set[str] = set()
-        for page in _pages(self._deployment, self._prefix, delimiter="/"):
+        for page in _pages(self._context, self._prefix, delimiter="/"):
             found |= set(page.get("prefixes", ()))
             found |= {item["name"] for item in page.get("items", ())}
-        return sorted(found)
-
-    @property
-    def _prefix(self) -> str:
-        folder = self._deployment.location.folder
-        return f"{folder}/" if folder else ""
+        return found
 
 
-def store_of(deployment: Deployment) -> Resource:
+def store_of(context: GoogleContext) -> Resource:
     """Whichever of the two a task has."""
-
-    def choose() -> Resource:
-        if deployment.location.contained:
-            return Folder(deployment.id, _Container(deployment))
-        return Bucket(deployment)
-
-    return StoreOf(deployment.id, choose)
+    return StoreOf(context, Bucket, BucketFolder)
 
 
-def _pages(deployment: Deployment, prefix: str, **query: Any) -> Iterator[Any]:
-    path = f"storage/v1/b/{deployment.location.bucket}/o"
-    yield from deployment.account.pages(
+def _pages(context: GoogleContext, prefix: str, **query: Any) -> Iterator[Any]:
+    path = f"storage/v1/b/{context.location.bucket}/o"
+    yield from context.account.pages(
         "objects", "storage", path, prefix=prefix, versions="true", **query
     )
 
 
-def _empty(ctx: Context, deployment: Deployment, path: str) -> None:
+def _empty(ctx: Context, context: GoogleContext, path: str) -> None:
     """Remove an object, or all of a folder, whose path ends with a slash, or of the bucket.
 
     That is, in all versions.
     """
     is_folder = not path or path.endswith("/")
-    bucket = deployment.location.bucket
+    bucket = context.location.bucket
 
     def remove(item: Any) -> None:
         ctx.check()
         target = f"storage/v1/b/{bucket}/o/{quote(item['name'], safe='')}"
         try:
-            deployment.account.call(
+            context.account.call(
                 "objects", "storage", "DELETE", target, generation=item["generation"]
             )
         except NotFound:
             return
 
-    for page in _pages(deployment, path):
+    for page in _pages(context, path):
         ctx.check()
         found = [
             item

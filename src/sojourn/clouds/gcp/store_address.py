@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sojourn.storage.store import StoreAddress
@@ -20,7 +21,9 @@ _BEFORE = timedelta(minutes=1)
 def address(account: Account, location: Location) -> StoreAddress:
     """The store as seen from the laptop, with the user's credentials."""
     seen = for_machines(account, location)
-    return StoreAddress(seen.url, {**seen.options, "credential_provider": _Credentials(account)})
+    return StoreAddress(
+        seen.url, {**seen.options, "credential_provider": partial(_credentials, account)}
+    )
 
 
 def for_machines(account: Account, location: Location) -> StoreAddress:
@@ -43,16 +46,11 @@ def url_in(account: Account, location: Location, path: str) -> str:
     return account.url("storage", f"{location.bucket}/{inside}")
 
 
-class _Credentials:
+def _credentials(account: Account) -> dict[str, Any]:
     """What obstore calls when it needs a token. obstore's own needs Python 3.11."""
-
-    def __init__(self, account: Account) -> None:
-        self._account = account
-
-    def __call__(self) -> dict[str, Any]:
-        login = self._account.login
-        token = login.token()
-        now = datetime.now(timezone.utc)
-        ends = login.expiry.replace(tzinfo=timezone.utc) - _BEFORE if login.expiry else now
-        later = now + _ASK_AGAIN
-        return {"token": token, "expires_at": min(ends, later) if ends > now else later}
+    login = account.login
+    token = login.token()
+    now = datetime.now(timezone.utc)
+    ends = login.expiry.replace(tzinfo=timezone.utc) - _BEFORE if login.expiry else now
+    later = now + _ASK_AGAIN
+    return {"token": token, "expires_at": min(ends, later) if ends > now else later}

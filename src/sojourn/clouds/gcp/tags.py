@@ -6,8 +6,7 @@ import re
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.vm.tags import user_tags
-from sojourn.core.errors import InvalidInput, Problem
+from sojourn.clouds.vm.tags import check_tags, user_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,28 +37,22 @@ def labels_of(id: TaskId, task: Task) -> dict[str, str]:
 
 def check(task: Task) -> None:
     """Refuse what cannot be a label."""
-    found = [Problem("tags", text) for text in _problems(task)]
-    if found:
-        raise InvalidInput("tags", found[0].message, *found[1:])
+    check_tags(task, "Google Cloud", MOST, _problems, ignores_case=False)
 
 
-def _problems(task: Task) -> Iterator[str]:
-    tags = user_tags(task)
-    if len(tags) > MOST:
-        yield f"must be at most {MOST} on Google Cloud, got {len(tags)}"
-    for key, value in tags.items():
-        if not _KEY.fullmatch(key):
-            yield (
-                f"{key!r} must have 1 to {_LONGEST} lowercase letters, digits, _ and -, "
-                "and start with a letter"
-            )
-        if not _VALUE.fullmatch(value):
-            yield (
-                f"the value of {key!r} must have at most {_LONGEST} lowercase letters, digits, "
-                f"_ and -, got {value!r}"
-            )
-        if key.startswith(_OURS):
-            yield f"{key!r} is reserved for Sojourn"
+def _problems(key: str, value: str) -> Iterator[str]:
+    if not _KEY.fullmatch(key):
+        yield (
+            f"{key!r} must have 1 to {_LONGEST} lowercase letters, digits, _ and -, "
+            "and start with a letter"
+        )
+    if not _VALUE.fullmatch(value):
+        yield (
+            f"the value of {key!r} must have at most {_LONGEST} lowercase letters, digits, "
+            f"_ and -, got {value!r}"
+        )
+    if key.startswith(_OURS):
+        yield f"{key!r} is reserved for Sojourn"
 
 
 def _clean(text: str) -> str:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn.clouds.gcp import listing
-from sojourn.clouds.gcp.deployment import Deployment
+from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.gcp.profile import Profile, parse_profile
 from sojourn.clouds.gcp.resources import address_of
 from sojourn.clouds.gcp.store_address import for_machines, url_in
-from sojourn.clouds.gcp.user_data import LONGEST, startup_script
+from sojourn.clouds.gcp.task_context import GoogleResource
+from sojourn.clouds.gcp.user_data import startup_script
 from sojourn.clouds.vm.disks import disk_size
 from sojourn.clouds.vm.keys import make_key_pair
+from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.machine_settings import machine_settings, time_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
-from sojourn.clouds.vm.resource import TaskResource
-from sojourn.clouds.vm.waiting import PATIENCE, pause
+from sojourn.clouds.vm.waiting import patiently
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ _NOTICE = 30.0  # seconds, of a preemption
 _GRACE = 15.0  # seconds for the script: of Google's 30, the rest is for its work to be stored
 
 
-class InstanceTemplate(TaskResource[Deployment]):
+class InstanceTemplate(GoogleResource):
     """How a machine of this task is made."""
 
     stage = 2
     kind = "instance template"
 
-    def _find(self) -> bool:
-        self._deployment.account.compute(self.title, "GET", self._path)
+    def find(self) -> bool:
+        self._call("GET", self._path)
         return True
 
     def create(self, ctx: Context) -> None:
@@ -46,22 +46,21 @@ class InstanceTemplate(TaskResource[Deployment]):
             "description": "Machines of a Sojourn task",
             "properties": self._properties(),
         }
-        patience = ctx.within(PATIENCE)
-        while True:
+
+        def make() -> None:
             try:
-                self._deployment.change(ctx, self.title, "POST", _TEMPLATES, body)
-                return
+                self._change(ctx, "POST", _TEMPLATES, body)
             except Conflict:
-                self._find()  # it is there, from an earlier try
-                return
-            except InvalidInput as error:
-                if "serviceAccount" not in error.message:
-                    raise
-                pause(patience, 1, error)  # a new account is not known everywhere yet
+                self.find()  # it is there, from an earlier try
+
+        # A new account is not known everywhere yet.
+        patiently(
+            ctx, make, lambda e: isinstance(e, InvalidInput) and "serviceAccount" in e.message
+        )
 
     def delete(self, ctx: Context) -> None:
         try:
-            self._deployment.change(ctx, self.title, "DELETE", self._path)
+            self._change(ctx, "DELETE", self._path)
         except NotFound:
             return
 
@@ -70,11 +69,11 @@ class InstanceTemplate(TaskResource[Deployment]):
         return f"{_TEMPLATES}/{self._name}"
 
     def _properties(self) -> dict[str, Any]:
-        deployment, offer = self._deployment, self._deployment.offer
+        context, offer = self._context, self._context.offer
         profile = self._profile()
         properties: dict[str, Any] = {
             "machineType": offer.type.name,
-            "labels": deployment.labels,
+            "labels": context.labels,
             "tags": {"items": [self._name]},
             "disks": [self._disk()],
             "networkInterfaces": [offer.network.interface()],
@@ -93,21 +92,21 @@ class InstanceTemplate(TaskResource[Deployment]):
 
     def _disk(self) -> dict[str, Any]:
         params: dict[str, Any] = {
-            "sourceImage": self._deployment.offer.image.path,
+            "sourceImage": self._context.offer.image.path,
             "diskType": "pd-balanced",
-            "labels": self._deployment.labels,
+            "labels": self._context.labels,
         }
-        size = disk_size(self._deployment.wanted, self._deployment.offer.image.size)
+        size = disk_size(self._context.require_task(), self._context.offer.image.size)
         if size > 0:
             params["diskSizeGb"] = str(size)
         return {"boot": True, "autoDelete": True, "initializeParams": params}
 
     def _metadata(self) -> list[dict[str, str]]:
         """Only the key of the task opens its machines, whatever the project says."""
-        pair = make_key_pair(self._deployment.store(), self._deployment.id)
+        pair = make_key_pair(self._context.store(), self._context.id)
         values = {
             "startup-script": self._script(),
-            "ssh-keys": f"{self._deployment.offer.image.user}:{pair.public}",
+            "ssh-keys": f"{self._context.offer.image.user}:{pair.public}",
             "block-project-ssh-keys": "TRUE",
             "enable-oslogin": "FALSE",
         }
@@ -115,7 +114,7 @@ class InstanceTemplate(TaskResource[Deployment]):
 
     def _scheduling(self) -> dict[str, Any]:
         """Google deletes a machine whose time is over, whatever becomes of us and of it."""
-        wanted, gpus = self._deployment.wanted, self._deployment.offer.type.has_gpus
+        wanted, gpus = self._context.require_task(), self._context.offer.type.has_gpus
         # Else one that ends itself might come back.
         scheduling: dict[str, Any] = {"automaticRestart": False}
         if wanted.timeout:
@@ -130,34 +129,29 @@ class InstanceTemplate(TaskResource[Deployment]):
         return scheduling
 
     def _profile(self) -> Profile:
-        given = self._deployment.wanted.permission_set
+        given = self._context.require_task().permission_set
         if given:
-            return parse_profile(given, self._deployment.account.project)
-        return Profile(address_of(self._name, self._deployment.account.project))
+            return parse_profile(given, self._context.account.project)
+        return Profile(address_of(self._name, self._context.account.project))
 
     def _script(self) -> str:
-        deployment, location = self._deployment, self._deployment.location
-        account, wanted = deployment.account, deployment.wanted
-        settings = {
-            **machine_settings(
-                deployment.name,
+        context, location = self._context, self._context.location
+        account, wanted = context.account, context.require_task()
+        settings = Settings(
+            machine_settings(
+                context.name,
                 for_machines(account, location),
                 wanted,
-                user=deployment.offer.image.user,
-                marks=listing.can_mark(wanted),
+                user=context.offer.image.user,
+                marks=can_mark(wanted),
                 page="docs/gcp.md",
-                wheels=deployment.luggage().hashes,
+                wheels=context.luggage().hashes,
+                grace=_GRACE,
                 notice=_NOTICE if wanted.spot >= 0 else 0.0,
             ),
-            "grace": _GRACE,
-            "zone": location.zone,
-            "boot": url_in(account, location, BOOT),
-            "problems": url_in(account, location, PROBLEMS),
-            "group": account.url(
-                "compute", f"compute/v1/projects/{account.project}/{deployment.group}"
-            ),
-        }
-        text = startup_script(settings)
-        if len(text.encode()) > LONGEST:
-            raise InvalidInput("storage.container", "too long; use a shorter path")
-        return text
+            zone=location.zone,
+            boot=url_in(account, location, BOOT),
+            problems=url_in(account, location, PROBLEMS),
+            group=account.url("compute", f"compute/v1/projects/{account.project}/{context.group}"),
+        )
+        return startup_script(settings)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.vm.first_script import first_script
+
+if TYPE_CHECKING:
+    from sojourn.clouds.gcp.on_machine.settings import Settings
 
 __all__ = ["LONGEST", "ON_MACHINE", "startup_script"]
 
@@ -29,6 +32,6 @@ leave() {{
 }}"""
 
 
-def startup_script(settings: dict[str, Any]) -> str:
+def startup_script(settings: Settings) -> str:
     """The script of machines with these settings."""
-    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES)
+    return first_script(settings, _LEAVE, ON_MACHINE, _MODULES, LONGEST)

@@ -27,7 +27,7 @@ def look(api: Api) -> Iterator[Finding]:
         login = api.login
         version = api.version()
     except SojournError as error:
-        yield Finding("note", "kubernetes", _line(error))
+        yield Finding.failed("kubernetes", error)
         return
     yield Finding(
         "ok",
@@ -93,14 +93,10 @@ def _operator(api: Api) -> Finding:
     try:
         found = KubernetesMpiOperator(api).look(Context())
     except SojournError as error:
-        return Finding("note", subject, _line(error))
+        return Finding.failed(subject, error)
     if found is None:
         text = "mpi-operator not installed (optional); run `sojourn mpi install` for MPI tasks"
         return Finding("ok", subject, text)
     if found.ready or not found.namespace:
         return Finding("ok", subject, str(found))
     return Finding("note", subject, f"{found} is not ready; run `sojourn mpi status`")
-
-
-def _line(error: SojournError) -> str:
-    return " ".join(str(error).split())

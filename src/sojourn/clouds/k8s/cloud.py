@@ -14,7 +14,7 @@ from sojourn.clouds.k8s.secret import check_size
 from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.gang import absolute
 from sojourn.core.ids import TaskId
-from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 from sojourn.kube.api import Api
 from sojourn.kube.kubeconfig import load
 
@@ -56,8 +56,6 @@ class KubernetesCloud:
     features = Features(
         mpi=("openmpi", "intel", "mpich"),
         private_machines=True,
-        interrupt=True,
-        reach=True,
         poll=0.3,
         upload_through_machines=True,
         instead_of_images="Build a container image, and use it as image docker://NAME.",
@@ -222,8 +220,8 @@ class KubernetesCloud:
 
         return KubernetesReach(self._api, machine)
 
-    def images(self) -> Images:
-        raise NotImplementedError("see Features.images")
+    def images(self) -> None:
+        return None
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         found = set()

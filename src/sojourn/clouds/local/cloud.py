@@ -12,7 +12,7 @@ from sojourn.core.argument import arguments_of
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.images import container_image, made_image
-from sojourn.core.interfaces import Data, Features, Images, Reach, Resource, Scaler
+from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 from sojourn.host.folders import TaskFolders
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ class LocalCloud:
     name = "local"
     features = Features(
         warm=True,
-        interrupt=True,
-        reach=True,
         poll=0.1,
         instead_of_images="Nothing is needed: tasks use what is installed on this computer.",
     )
@@ -118,8 +116,8 @@ class LocalCloud:
         store, folder = partial(self._store, id), self._machines_root / str(id) / machine
         return LocalReach(self._scaler(id, None), store, machine, folder)
 
-    def images(self) -> Images:
-        raise NotImplementedError("see Features.images")
+    def images(self) -> None:
+        return None
 
     def tasks(self, ctx: Context) -> Iterator[TaskId]:
         if not self._data_root.is_dir():

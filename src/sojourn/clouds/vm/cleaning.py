@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sojourn.clouds.vm.reach import ON_MACHINE
 from sojourn.core.errors import SojournError
@@ -10,6 +10,8 @@ from sojourn.core.errors import SojournError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sojourn.clouds.vm.known import Known
+    from sojourn.clouds.vm.task_context import Offers
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.interfaces import Cloud, KeyPair, Reach
@@ -22,11 +24,19 @@ _LINES = 5  # of what it printed, for an error
 _KEPT = 16 << 10  # bytes
 
 
-class Cleaner:
+A = TypeVar("A")
+K = TypeVar("K", bound="Known[Any]")
+S = TypeVar("S", bound="Offers[Any]")
+
+
+class Cleaner(Generic[A, K, S]):
     """What the images of all clouds have in common whose machines boot."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, account: A, locations: K, offers: S) -> None:
         self._cloud = cloud
+        self._account = account
+        self._locations = locations
+        self._offers = offers
 
     def check(self, ctx: Context, task: Task) -> None:
         """Of most clouds, all machines will do."""

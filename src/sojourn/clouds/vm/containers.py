@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sojourn.core.errors import InvalidInput
+from sojourn.core.errors import InvalidInput, NotFound, SojournError
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Callable, Iterator
 
-__all__ = ["PATH", "ancestors", "overlap", "parsed"]
+    from sojourn.core.task import Task
+
+__all__ = ["PATH", "ancestors", "check_plain", "looking_at", "overlap", "parsed"]
 
 PATH = r"(/(?P<folder>[\w.=+@:/-]*))?"  # what may follow the name of a bucket
 
@@ -31,6 +35,31 @@ def parsed(
             f"must be {article} of letters, digits and . _ - = + @ :, got {text!r}",
         )
     return found[kind], None if found["folder"] is None else "/".join(parts)
+
+
+def check_plain(task: Task, cloud: str, parse: Callable[[str], object]) -> None:
+    """Refuse a container that cannot be one, where it has no options."""
+    given = task.storage
+    if given.container and given.container_opts:
+        names = ", ".join(sorted(given.container_opts))
+        raise InvalidInput("storage.container_opts", f"not supported by {cloud}: {names}")
+    if given.container:
+        parse(given.container)
+
+
+@contextmanager
+def looking_at(bucket: str, is_denied: Callable[[SojournError], bool]) -> Iterator[None]:
+    """A bucket of the user's, which may not be there, or not be theirs to use."""
+    try:
+        yield
+    except NotFound as error:
+        message = f"bucket {bucket} not found; create it first"
+        raise InvalidInput("storage.container", message) from error
+    except SojournError as error:
+        if not is_denied(error):
+            raise
+        message = f"access to bucket {bucket} denied; allow it, or choose another"
+        raise InvalidInput("storage.container", message) from error
 
 
 def overlap(one: str, other: str) -> bool:

@@ -15,9 +15,12 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.bundle import PYTHONS
+from sojourn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sojourn.clouds.vm.on_machine.settings import CloudSettings
 
 __all__ = ["first_script"]
 
@@ -67,15 +70,22 @@ boot({settings}, fetch, {package!r})
 _MOMENT = (1980, 1, 1, 0, 0, 0)  # the same bytes for the same contents
 
 
-def first_script(settings: dict[str, Any], leave: str, package: str, modules: Sequence[str]) -> str:
-    """The script of machines with these settings.
+def first_script(
+    settings: CloudSettings, leave: str, package: str, modules: Sequence[str], longest: int
+) -> str:
+    """The script of machines with these settings, which has at most `longest` bytes.
 
     `leave` defines the shell's function `leave REASON`, in which a setting's name in braces is its
     value. `package` has the modules `fetching`, which needs `modules` of it, and `life`.
     """
-    program = base64.encodebytes(_program(settings, package, modules)).decode().strip()
-    quoted = {name: shlex.quote(str(value)) for name, value in settings.items()}
-    return _SCRIPT.format(program=program, leave=leave.format(**quoted), pythons=_PYTHONS, **quoted)
+    data = settings.as_data()
+    program = base64.encodebytes(_program(data, package, modules)).decode().strip()
+    quoted = {name: shlex.quote(str(value)) for name, value in data.items()}
+    leave = leave.format(**quoted)
+    text = _SCRIPT.format(program=program, leave=leave, pythons=_PYTHONS, **quoted)
+    if len(text.encode()) > longest:  # by the path of its store, which is in it
+        raise InvalidInput("storage.container", "too long; use a shorter path")
+    return text
 
 
 def _program(settings: dict[str, Any], package: str, modules: Sequence[str]) -> bytes:

@@ -9,9 +9,11 @@ store knows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from sojourn.clouds.vm.on_machine import marks
 from sojourn.core.status import (
+    INCOMPLETE,
     MACHINES_AT_MOST,
     RankRecord,
     RankStatus,
@@ -21,12 +23,26 @@ from sojourn.core.status import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from sojourn.core.ids import TaskId
     from sojourn.core.report import Report
     from sojourn.core.status import Status
+    from sojourn.core.task import Task
 
-__all__ = ["GroupView", "status_of"]
+__all__ = ["MARKED", "STOPPED", "GroupView", "can_mark", "status_of", "statuses"]
+
+MARKED = "sojourn:marked"  # a tag of a group; "yes": its machines tell how ranks ended
+STOPPED = "sojourn:stopped"  # another; "yes": somebody stopped it, and nobody started it since
+G = TypeVar("G")
+
+
+def can_mark(task: Task, room: int = marks.MOST) -> bool:
+    """Whether machines of a task can tell at their group: with rights of ours, and not too many.
+
+    `room`: how many tags there can be beside the user's.
+    """
+    return not task.permission_set and task.parallelism <= min(marks.MOST, room)
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,14 @@ class GroupView:
     starting: Sequence[str] = ()
     leaving: Sequence[str] = ()
     storing: Collection[int] = ()
+
+
+def statuses(
+    ids: Sequence[TaskId], groups: Mapping[str, G], status: Callable[[G], Status | None]
+) -> dict[TaskId, Status]:
+    """Of tasks that their groups, by name, tell the state of; without one, it is incomplete."""
+    told = {each: status(groups[str(each)]) if str(each) in groups else INCOMPLETE for each in ids}
+    return {each: found for each, found in told.items() if found is not None}
 
 
 def status_of(group: GroupView) -> Status | None:

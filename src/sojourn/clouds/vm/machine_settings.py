@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from sojourn.clouds.vm.on_machine.settings import MachineSettings
 from sojourn.clouds.vm.paths import HOST_KEYS, PROBLEMS
 from sojourn.core.images import container_image
 
@@ -37,36 +38,32 @@ def machine_settings(
     page: str,
     wheels: Sequence[str],
     notice: float = 0.0,
-) -> dict[str, Any]:
-    """The settings that `vm.on_machine` reads; a cloud adds its own. No secrets.
-
-    `store` is as machines see it. `user`: whom the image lets in. `marks`: they tell at their group
-    how ranks ended. `page` is the cloud's page in the docs. `wheels`: the hashes of what it may
-    unpack. `notice`: seconds that a machine has once it is to be taken away.
-    """
-    return {
-        "id": name,
-        "page": page,
-        "wheels": list(wheels),
-        "store": store.url,
-        "store_options": dict(store.options),
-        "problem_folder": PROBLEMS,
-        "host_keys": HOST_KEYS,
-        "minutes": time_of(task.timeout) // timedelta(minutes=1),
-        "marks": marks,
-        "given": bool(task.permission_set),
-        "gang": task.parallelism if task.gang else 0,
-        "notice": notice,
-        "heartbeat": _HEARTBEAT,
-        "ttl": _TTL,
-        "grace": _GRACE,
-        "patience": _BOOT_WITHIN,
-        "rights_within": _RIGHTS_WITHIN,
-        "failures": _FAILURES,
-        "container": container_image(task.image),
-        "user": user,
-        "ssh_key": task.options.get("ssh_key", "").strip(),
-    }
+    grace: float = _GRACE,
+) -> MachineSettings:
+    """The settings that `vm.on_machine` reads; a cloud adds its own."""
+    return MachineSettings(
+        id=name,
+        page=page,
+        wheels=list(wheels),
+        store=store.url,
+        store_options=dict(store.options),
+        problem_folder=PROBLEMS,
+        host_keys=HOST_KEYS,
+        minutes=time_of(task.timeout) // timedelta(minutes=1),
+        marks=marks,
+        given=bool(task.permission_set),
+        gang=task.parallelism if task.gang else 0,
+        notice=notice,
+        heartbeat=_HEARTBEAT,
+        ttl=_TTL,
+        grace=grace,
+        patience=_BOOT_WITHIN,
+        rights_within=_RIGHTS_WITHIN,
+        failures=_FAILURES,
+        container=container_image(task.image),
+        user=user,
+        ssh_key=task.options.get("ssh_key", "").strip(),
+    )
 
 
 def time_of(timeout: int) -> timedelta:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import Scaler
+    from sojourn.core.interfaces import Fleet
     from sojourn.storage.store import ObjectInfo, Store
 
 __all__ = ["read_problems", "unheard"]
@@ -39,7 +39,12 @@ def _event(store: Store, item: ObjectInfo) -> Iterator[CloudEvent]:
         yield CloudEvent(item.modified.strftime("%Y-%m-%dT%H:%M:%SZ"), "boot-failed", said)
 
 
-def unheard(ctx: Context, scaler: Scaler, open_store: Callable[[], Store], page: str) -> str:
+def unheard(
+    ctx: Context,
+    look: Callable[[Context], Fleet | None],
+    open_store: Callable[[], Store],
+    page: str,
+) -> str:
     """Why machines with an identity of the user's may have left without a word; empty: they did
     not. One that may not write to the store cannot write down that it may not."""
     data = StoreData(open_store)
@@ -47,7 +52,7 @@ def unheard(ctx: Context, scaler: Scaler, open_store: Callable[[], Store], page:
         task = data.load(ctx)
     except NotFound:
         return ""
-    fleet = scaler.fleet(ctx) if task.permission_set else None
+    fleet = look(ctx) if task.permission_set else None
     if fleet is None or fleet.wanted:
         return ""
     if any(record.attempt for record in data.records(ctx, task.parallelism)):

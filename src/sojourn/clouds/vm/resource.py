@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sojourn.core.errors import NotFound
 
 if TYPE_CHECKING:
+    from sojourn.clouds.vm.task_context import TaskContext
     from sojourn.core.context import Context
 
 __all__ = ["TaskResource"]
 
 
-class _Deployment(Protocol):
-    """A task and where it is, as each cloud has it."""
-
-    @property
-    def name(self) -> str:
-        """What all that is made for it is called."""
+C = TypeVar("C", bound="TaskContext[Any, Any, Any]")
 
 
-D = TypeVar("D", bound=_Deployment)
-
-
-class TaskResource(Generic[D]):
-    """`_find` looks for it, and what is nowhere is absent."""
+class TaskResource(Generic[C]):
+    """What is nowhere is absent."""
 
     stage = 1
     kind = ""
 
-    def __init__(self, deployment: D) -> None:
-        self._deployment = deployment
+    def __init__(self, context: C) -> None:
+        self._context = context
 
     @property
     def _name(self) -> str:
-        return self._deployment.name
+        return self._context.name
 
     @property
     def title(self) -> str:
@@ -42,9 +35,10 @@ class TaskResource(Generic[D]):
 
     def read(self, ctx: Context) -> bool:
         try:
-            return self._find()
+            return self.find()
         except NotFound:
             return False
 
-    def _find(self) -> bool:
+    def find(self) -> bool:
+        """Whether it is there. Nowhere: may raise NotFound."""
         raise NotImplementedError

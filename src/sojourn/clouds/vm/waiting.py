@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
 
-__all__ = ["PATIENCE", "pause", "until_known"]
+__all__ = ["PATIENCE", "patiently", "pause", "until_known"]
 
 T = TypeVar("T")
 
@@ -20,12 +20,26 @@ PATIENCE = 120.0  # seconds until what was made is known everywhere
 
 def until_known(ctx: Context, look: Callable[[], T]) -> T:
     """What was just made may be unknown elsewhere for a moment."""
-    patience = ctx.within(PATIENCE)
+    return patiently(ctx, look, lambda error: isinstance(error, NotFound), every=0.5)
+
+
+def patiently(
+    ctx: Context,
+    do: Callable[[], T],
+    passes: Callable[[SojournError], bool],
+    *,
+    every: float = 1,
+    within: float = PATIENCE,
+) -> T:
+    """Do it again for as long as what it fails of `passes`."""
+    patience = ctx.within(within)
     while True:
         try:
-            return look()
-        except NotFound as error:
-            pause(patience, 0.5, error)
+            return do()
+        except SojournError as error:
+            if not passes(error):
+                raise
+            pause(patience, every, error)
 
 
 def pause(patience: Context, seconds: float, error: SojournError) -> None:

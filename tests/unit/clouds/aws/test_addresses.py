@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from sojourn.clouds.aws.account import Account
-from sojourn.clouds.aws.deployment import Deployment
 from sojourn.clouds.aws.locations import Location, Locations
 from sojourn.clouds.aws.machines import Offers
 from sojourn.clouds.aws.store_address import address, options_for_machines, url_of
+from sojourn.clouds.aws.task_context import AwsContext
 from sojourn.clouds.aws.template import LaunchTemplate
 from sojourn.clouds.vm.paths import BOOT
 from sojourn.core.errors import SojournError
@@ -83,5 +83,5 @@ def test_machines_fetch_the_agent_from_a_host_that_has_a_certificate(
     account = Account()
     places = Locations(account)
     places._known[ID] = place(bucket)
-    site = Deployment(account, places, Offers(account), ID, None)
+    site = AwsContext(account, places, Offers(account), ID, None)
     assert LaunchTemplate(site)._url(BOOT) == url

@@ -8,8 +8,11 @@ from http.client import IncompleteRead
 import pytest
 
 from sojourn.clouds.aws.on_machine import gone
+from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.agent import Dead
+from tests.unit.clouds.vm.told import PLACES
 
+_SETTINGS = Settings(**PLACES, region="", bucket_region="", autoscaling="", ec2="", tag="", hook="")
 _ANSWER = """<DescribeInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">
 <reservationSet>{}</reservationSet></DescribeInstancesResponse>"""
 _INSTANCE = "<item><instancesSet><item><instanceId>i-1</instanceId>"
@@ -35,7 +38,9 @@ class _Told(gone.Gone):
     """Is told these states, one after the other, and may ask at any time."""
 
     def __init__(self, *states: str) -> None:
-        super().__init__({})
+        super().__init__(
+            Settings(**PLACES, region="", bucket_region="", autoscaling="", ec2="", tag="", hook="")
+        )
         self._told: Iterator[str] = iter(states)
 
     def _states(self) -> dict[str, str]:

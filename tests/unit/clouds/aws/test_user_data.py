@@ -6,24 +6,22 @@ import re
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
-from sojourn.agent.wheels import pythons
+from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.aws.user_data import LONGEST, user_data
-from sojourn.clouds.vm.agent_files import Luggage
+from tests.unit.clouds.vm.told import PLACES
 
-_SETTINGS = {
-    "given": False,
-    "id": "tpi-" + "x" * 46,
-    "wheels": Luggage(pythons(), "x86_64", "").hashes,
-    "region": "ap-southeast-1",
-    "bucket_region": "ap-southeast-1",
-    "minutes": 1500,
-    "autoscaling": "https://autoscaling.ap-southeast-1.amazonaws.com/",
-    "problems": "https://x/problems/",
-    "store_options": {"region": "ap-southeast-1", "client_options": {"allow_http": True}},
-    "boot": "https://" + "b" * 63 + ".s3.ap-southeast-1.amazonaws.com/" + "f" * 500,
-}
+_SETTINGS = Settings(
+    **PLACES,
+    region="ap-southeast-1",
+    bucket_region="ap-southeast-1",
+    autoscaling="https://autoscaling.ap-southeast-1.amazonaws.com/",
+    ec2="https://ec2.ap-southeast-1.amazonaws.com/",
+    tag="sojourn:id",
+    hook="last-words",
+)
 
 
 def _program(text: str) -> bytes:
@@ -44,7 +42,7 @@ def test_it_is_a_script_that_a_shell_can_read() -> None:
 
 
 def test_the_same_settings_give_the_same_bytes() -> None:
-    assert user_data(_SETTINGS) == user_data(dict(_SETTINGS))
+    assert user_data(_SETTINGS) == user_data(replace(_SETTINGS))
 
 
 def test_its_program_imports_nothing_that_is_not_there(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sojourn.clouds.az.errors import code_of, ignoring, translated
+from sojourn.clouds.az.errors import code_of, translated
 from sojourn.clouds.vm.rest import Refused, Unreachable
 from sojourn.core.errors import (
     AuthError,
@@ -93,10 +93,3 @@ def test_an_answer_that_is_no_json() -> None:
 def test_no_answer() -> None:
     with pytest.raises(Transient, match="thing: cut"), translated("thing"):
         raise Unreachable("cut")
-
-
-def test_what_is_ignored() -> None:
-    with ignoring("Gone"), translated("thing"):
-        raise Refused(409, {}, "", {"error": {"code": "Gone", "message": ""}})
-    with pytest.raises(SojournError), ignoring("Other"), translated("thing"):
-        raise Refused(409, {}, "", {"error": {"code": "Gone", "message": ""}})

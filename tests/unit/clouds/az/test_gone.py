@@ -8,8 +8,12 @@ import pytest
 
 from sojourn.clouds.az.on_machine import arm
 from sojourn.clouds.az.on_machine.gone import Gone
+from sojourn.clouds.az.on_machine.settings import Settings
+from tests.unit.clouds.vm.told import PLACES
 
-SETTINGS = {"set": "/set", "compute": "2024-11-01", "identity": "/one"}
+SETTINGS = Settings(
+    **PLACES, identity="/one", ranks=1, set="/set", setting="", tags="", compute="2024-11-01"
+)
 
 
 class Azure:

@@ -11,13 +11,17 @@ from typing import Any
 import pytest
 
 from sojourn.clouds.gcp.on_machine import gone, metadata
+from sojourn.clouds.gcp.on_machine.settings import Settings
+from tests.unit.clouds.vm.told import PLACES
+
+_SETTINGS = Settings(**PLACES, zone="z", group="https://x")
 
 
 class _Told(gone.Gone):
     """Is told these states of the machine `1`, one after the other; its own number is `2`."""
 
     def __init__(self, *states: str) -> None:
-        super().__init__({})
+        super().__init__(_SETTINGS)
         self._told: Iterator[str] = iter(states)
 
     def _states(self) -> dict[str, str]:
@@ -73,7 +77,7 @@ def test_the_states_are_read_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
         {"id": "3"},
     ]
     _answering(monkeypatch, json.dumps({"managedInstances": found}))
-    asked = gone.Gone({"group": "https://x"})
+    asked = gone.Gone(_SETTINGS)
     assert ("1" in asked, "3" in asked) == (True, False)
 
 
@@ -81,4 +85,4 @@ def test_the_states_are_read_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_strange_answer_tells_nothing(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     _answering(monkeypatch, text)
     with pytest.raises(OSError, match="strangely"):
-        assert "1" in gone.Gone({"group": "https://x"})
+        assert "1" in gone.Gone(_SETTINGS)

@@ -6,20 +6,18 @@ import base64
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.gcp.user_data import LONGEST, startup_script
+from tests.unit.clouds.vm.told import PLACES
 
-_SETTINGS = {
-    "given": False,
-    "id": "tpi-" + "x" * 46,
-    "zone": "us-west1-b",
-    "minutes": 1500,
-    "group": "https://compute.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g",
-    "problems": "https://storage.googleapis.com/b/machines/problems/",
-    "boot": "https://storage.googleapis.com/" + "b" * 63 + "/" + "f" * 500 + "/boot/",
-    "store_options": {},
-}
+_SETTINGS = Settings(
+    **PLACES,
+    zone="us-west1-b",
+    group="https://compute.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g",
+)
 
 
 def test_it_is_short_enough_with_room_to_spare() -> None:
@@ -34,7 +32,7 @@ def test_it_is_a_script_that_a_shell_can_read() -> None:
 
 
 def test_the_same_settings_give_the_same_bytes() -> None:
-    assert startup_script(_SETTINGS) == startup_script(dict(_SETTINGS))
+    assert startup_script(_SETTINGS) == startup_script(replace(_SETTINGS))
 
 
 def test_its_program_imports_nothing_that_is_not_there(tmp_path: Path) -> None:

@@ -104,7 +104,9 @@ class Laptop:
 
     def images(self) -> list[tuple[str, bool]]:
         """The names of all in the region, and whether they are finished."""
-        found = self.cloud.images().all(self.ctx, _REGION)
+        images = self.cloud.images()
+        assert images
+        found = images.all(self.ctx, _REGION)
         return [(each.name, each.ready) for each in found]
 
     def machines(self) -> tuple[Member, ...]:

@@ -60,6 +60,7 @@ def an_image_is_removed(sim: Any, kit: RealKit, title: str = "image ") -> None:
     handle = _with_machine(sim, kit, "a")
     [machine] = handle.machines()
     images = clouds.load(kit.cloud).images()
+    assert images
     images.take(Context(), handle._id, handle.task(), machine.id, "tools")
     assert any(each.startswith(title) for each in kit.leaks())
     kit.close()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.aws.on_machine import metadata, signing
+
+if TYPE_CHECKING:
+    from sojourn.clouds.aws.on_machine.settings import BootData
 
 __all__ = ["fetch"]
 
 _WITHIN = 120.0  # seconds
 
 
-def fetch(settings: dict[str, Any], name: str) -> bytes:
+def fetch(settings: BootData, name: str) -> bytes:
     """A file that is there for machines to boot."""
     keys = metadata.credentials()
     request = signing.signed("GET", settings["boot"] + name, "s3", settings["bucket_region"], keys)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import urllib.parse
 import urllib.request
-from typing import Any
 from xml.etree import ElementTree
 
 from sojourn.clouds.aws.on_machine import metadata, signing
+from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
 
 __all__ = ["Gone"]
@@ -18,12 +18,11 @@ _ABSENCES = 3
 _WITHIN = 10.0
 
 
-class Gone(GoneMachines):
+class Gone(GoneMachines[Settings]):
     """By the task's tag."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        super().__init__(_ASK_EVERY, _ABSENCES)
-        self._settings = settings
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, _ASK_EVERY, _ABSENCES)
 
     def _look(self) -> dict[str, bool]:
         return {machine: state == "terminated" for machine, state in self._states().items()}
@@ -32,14 +31,14 @@ class Gone(GoneMachines):
         form = {
             "Action": "DescribeInstances",
             "Version": _VERSION,
-            "Filter.1.Name": f"tag:{self._settings['tag']}",
-            "Filter.1.Value.1": self._settings["id"],
+            "Filter.1.Name": f"tag:{self._settings.tag}",
+            "Filter.1.Value.1": self._settings.common.id,
         }
         request = signing.signed(
             "POST",
-            self._settings["ec2"],
+            self._settings.ec2,
             "ec2",
-            self._settings["region"],
+            self._settings.region,
             metadata.credentials(),
             urllib.parse.urlencode(form).encode(),
             "application/x-www-form-urlencoded; charset=utf-8",

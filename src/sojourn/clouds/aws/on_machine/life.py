@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sojourn.agent.background import say
 from sojourn.clouds.aws.on_machine import metadata, signing
+from sojourn.clouds.aws.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
+from sojourn.clouds.vm.on_machine.trying import MARKING, is_done
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TRIES = 10
-_MARKING = 3  # tries: it is of no use to the task itself
 _SPOT = "/meta-data/spot/instance-action"
 _REBALANCE = "/meta-data/events/recommendations/rebalance"
 _LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
@@ -27,7 +26,7 @@ _LIFECYCLE = "/meta-data/autoscaling/target-lifecycle-state"
 class AutoScalingGroup:
     """The group, as the machine's role lets it be used."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         found = metadata.get("/meta-data/instance-id", metadata.token())
         if not found:
@@ -62,7 +61,7 @@ class AutoScalingGroup:
 
     def ask_for_time(self) -> None:
         if self._is_taken():
-            self._about_hook("RecordLifecycleActionHeartbeat", 1)
+            self._call("RecordLifecycleActionHeartbeat", self._hook, 1)
 
     def leave(self, *, for_good: bool, last: bool = False) -> None:
         """The group may do so already. Either way it waits until this machine is ready.
@@ -70,12 +69,12 @@ class AutoScalingGroup:
         If another machine is still wanted, it finds nothing to do and leaves in the same way.
         """
         if not self._is_taken():
-            self._call(
-                "TerminateInstanceInAutoScalingGroup",
-                InstanceId=self.machine,
-                ShouldDecrementDesiredCapacity="true" if for_good else "false",
-            )
-        self._about_hook("CompleteLifecycleAction", LifecycleActionResult="CONTINUE")
+            form = {
+                "InstanceId": self.machine,
+                "ShouldDecrementDesiredCapacity": "true" if for_good else "false",
+            }
+            self._call("TerminateInstanceInAutoScalingGroup", form)
+        self._call("CompleteLifecycleAction", {**self._hook, "LifecycleActionResult": "CONTINUE"})
 
     def _is_taken(self) -> bool:
         try:
@@ -84,14 +83,11 @@ class AutoScalingGroup:
             say(f"the metadata service does not answer: {error}")
             return False
 
-    def _about_hook(self, action: str, tries: int = _TRIES, **form: str) -> None:
-        self._call(action, tries, **self._hook, **form)
-
     @property
     def _hook(self) -> dict[str, str]:
         return {
-            "AutoScalingGroupName": self._settings["id"],
-            "LifecycleHookName": self._settings["hook"],
+            "AutoScalingGroupName": self._settings.common.id,
+            "LifecycleHookName": self._settings.hook,
             "InstanceId": self.machine,
         }
 
@@ -99,7 +95,7 @@ class AutoScalingGroup:
         form: dict[str, str] = {}
         for number, (key, value) in enumerate(tags.items(), 1):
             tag = {
-                "ResourceId": self._settings["id"],
+                "ResourceId": self._settings.common.id,
                 "ResourceType": "auto-scaling-group",
                 "Key": key,
                 "Value": value,
@@ -107,37 +103,31 @@ class AutoScalingGroup:
             }
             form |= {f"Tags.member.{number}.{name}": text for name, text in tag.items()}
         if form:
-            self._call("CreateOrUpdateTags", tries=_MARKING, **form)
+            self._call("CreateOrUpdateTags", form, MARKING)
 
     def put_off_deadline(self) -> None:
         """Only laptops set that of the group."""
 
-    def _call(self, action: str, tries: int = _TRIES, **form: str) -> None:
-        """If it cannot be done, the machine's own timer and the group's remain."""
-        body = _form(action, form)
-        for attempt in range(tries):
-            try:
-                with urllib.request.urlopen(self._signed(body), timeout=30):
-                    return
-            except urllib.error.HTTPError as error:
-                say(f"{action} failed: {error.read()[:500]!r}")
-            except OSError as error:
-                say(f"{action} failed: {error}")
-            time.sleep(min(30, 2**attempt))
+    def _call(self, action: str, form: Mapping[str, str], *tries: int) -> None:
+        def call() -> None:
+            with urllib.request.urlopen(self._signed(_form(action, form)), timeout=30):
+                pass
+
+        is_done(action, call, *tries)
 
     def _signed(self, body: bytes) -> urllib.request.Request:
         return signing.signed(
             "POST",
-            self._settings["autoscaling"],
+            self._settings.autoscaling,
             "autoscaling",
-            self._settings["region"],
+            self._settings.region,
             metadata.credentials(),
             body,
             "application/x-www-form-urlencoded; charset=utf-8",
         )
 
 
-def _form(action: str, more: dict[str, str]) -> bytes:
+def _form(action: str, more: Mapping[str, str]) -> bytes:
     return urllib.parse.urlencode({"Action": action, "Version": "2011-01-01", **more}).encode()
 
 
@@ -147,4 +137,4 @@ def _taken(token: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.aws.on_machine", AutoScalingGroup))
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.aws.on_machine", Settings, AutoScalingGroup))

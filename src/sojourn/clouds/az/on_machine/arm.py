@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az.on_machine import metadata
+
+if TYPE_CHECKING:
+    from sojourn.clouds.az.on_machine.settings import Settings
 
 __all__ = ["call"]
 
@@ -14,9 +17,9 @@ _ADDRESS = "https://management.azure.com"
 _WITHIN = 30.0
 
 
-def call(settings: dict[str, Any], method: str, path: str, body: Any = None) -> Any:
+def call(settings: Settings, method: str, path: str, body: Any = None) -> Any:
     """The content of the answer; `path` has the version. Raises OSError."""
-    token = metadata.token(f"{_ADDRESS}/", settings["identity"])
+    token = metadata.token(f"{_ADDRESS}/", settings.identity)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(_ADDRESS + path, data=data, headers=headers, method=method)

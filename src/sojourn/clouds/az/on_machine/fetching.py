@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import urllib.request
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.az.on_machine import metadata
+
+if TYPE_CHECKING:
+    from sojourn.clouds.az.on_machine.settings import BootData
 
 __all__ = ["fetch"]
 
@@ -13,7 +16,7 @@ _WITHIN = 120.0  # seconds
 _VERSION = "2023-11-03"  # of the blob service
 
 
-def fetch(settings: dict[str, Any], name: str) -> bytes:
+def fetch(settings: BootData, name: str) -> bytes:
     """A file that is there for machines to boot."""
     token = metadata.token("https://storage.azure.com/", settings["identity"])
     headers = {"Authorization": f"Bearer {token}", "x-ms-version": _VERSION}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sojourn.clouds.az.on_machine import arm
+from sojourn.clouds.az.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
 
 __all__ = ["Gone"]
@@ -14,15 +15,14 @@ _ABSENCES = 2
 _OFF = ("PowerState/stopped", "PowerState/deallocated")
 
 
-class Gone(GoneMachines):
+class Gone(GoneMachines[Settings]):
     """By the scale set. One that is switched off does nothing any more, as if it were not there."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        super().__init__(_ASK_EVERY, _ABSENCES)
-        self._settings = settings
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, _ASK_EVERY, _ABSENCES)
 
     def _look(self) -> dict[str, bool]:
-        path = f"{self._settings['set']}/virtualMachines?api-version={self._settings['compute']}"
+        path = f"{self._settings.set}/virtualMachines?api-version={self._settings.compute}"
         answer = arm.call(self._settings, "GET", f"{path}&$expand=instanceView")
         found: list[Any] = list(answer["value"])
         while answer.get("nextLink"):

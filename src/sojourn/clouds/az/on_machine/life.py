@@ -7,20 +7,20 @@ import time
 import urllib.error
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sojourn.agent.background import say
 from sojourn.clouds.az.on_machine import arm, metadata, setting
+from sojourn.clouds.az.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
+from sojourn.clouds.vm.on_machine.trying import MARKING, is_done
 from sojourn.core.errors import SojournError
 from sojourn.storage.lease import read_reports
 from sojourn.storage.store import StoreAddress, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-_TRIES = 10
-_MARKING = 3  # tries: it is of no use to the task itself
 _AFTERWARDS = 2.0  # seconds after which a number is looked at again: others may have changed it
 _TAKEN = {"Preempt": "spot eviction", "Terminate": "terminated by the scale set"}
 _PUT_OFF = Path("/run/sojourn-deadline")  # is there once the deadline was put off, since the boot
@@ -29,7 +29,7 @@ _PUT_OFF = Path("/run/sojourn-deadline")  # is there once the deadline was put o
 class ScaleSet:
     """The scale set, as the machine's identity lets it be used."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         found = metadata.about()
         self.machine = str(found["vmId"])
@@ -71,13 +71,13 @@ class ScaleSet:
         if for_good:
             self._want_fewer()
         if not self._approved():
-            self._call(
+            is_done(
                 "leaving the scale set",
                 lambda: arm.call(
                     self._settings,
                     "DELETE",
-                    f"{self._settings['set']}/virtualMachines/{self._instance}"
-                    f"?api-version={self._settings['compute']}&forceDeletion=true",
+                    f"{self._settings.set}/virtualMachines/{self._instance}"
+                    f"?api-version={self._settings.compute}&forceDeletion=true",
                 ),
             )
 
@@ -107,13 +107,13 @@ class ScaleSet:
             if now.least > self._left(now.ranks):
                 self._set(now, self._left(now.ranks), now.end)
 
-        if self._call("wanting fewer machines", lower):
+        if is_done("wanting fewer machines", lower):
             time.sleep(_AFTERWARDS)
-            self._call("wanting fewer machines", check)
+            is_done("wanting fewer machines", check)
 
     def _left(self, ranks: int) -> int:
         """Ranks that have not ended, as far as the store tells."""
-        address = StoreAddress(self._settings["store"], self._settings["store_options"])
+        address = StoreAddress(self._settings.common.store, self._settings.common.store_options)
         try:
             reports = read_reports(open_store(address))
         except SojournError as error:
@@ -122,46 +122,33 @@ class ScaleSet:
         return ranks - len({report.rank for report in reports if report.outcome.final})
 
     def _setting(self) -> setting.View:
-        return setting.view(arm.call(self._settings, "GET", self._settings["setting"]))
+        return setting.view(arm.call(self._settings, "GET", self._settings.setting))
 
     def _set(self, now: setting.View, least: int, end: datetime) -> None:
         properties = {"profiles": setting.profiles(now.ranks, least, end)}
-        arm.call(self._settings, "PATCH", self._settings["setting"], {"properties": properties})
+        arm.call(self._settings, "PATCH", self._settings.setting, {"properties": properties})
 
     def mark(self, tags: Mapping[str, str]) -> None:
         if tags:
             body = {"operation": "Merge", "properties": {"tags": {**tags}}}
-            self._call(
+            is_done(
                 "marking the scale set",
-                lambda: arm.call(self._settings, "PATCH", self._settings["tags"], body),
-                _MARKING,
+                lambda: arm.call(self._settings, "PATCH", self._settings.tags, body),
+                MARKING,
             )
 
     def put_off_deadline(self) -> None:
         if _PUT_OFF.exists():
             return
-        deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings["minutes"])
+        deadline = datetime.now(timezone.utc) + timedelta(minutes=self._settings.common.minutes)
 
         def put_off() -> None:
             now = self._setting()
             self._set(now, now.least, deadline)
 
-        if self._call("postponing the deadline", put_off):
+        if is_done("postponing the deadline", put_off):
             _PUT_OFF.touch()
-
-    def _call(self, what: str, do: Callable[[], object], tries: int = _TRIES) -> bool:
-        """Whether it was done. If not, the machine's own timer and the setting's remain."""
-        for attempt in range(tries):
-            try:
-                do()
-                return True
-            except urllib.error.HTTPError as error:
-                say(f"{what} failed: {error.read()[:500]!r}")
-            except (OSError, ValueError, KeyError) as error:
-                say(f"{what} failed: {error}")
-            time.sleep(min(30, 2**attempt))
-        return False
 
 
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.az.on_machine", ScaleSet))
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.az.on_machine", Settings, ScaleSet))

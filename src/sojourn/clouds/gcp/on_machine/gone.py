@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sojourn.clouds.gcp.on_machine import metadata
+from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.gone import GoneMachines
 
 if TYPE_CHECKING:
@@ -22,12 +23,11 @@ _WITHIN = 10.0
 _ENDED = ("STOPPED", "TERMINATED", "SUSPENDED")
 
 
-class Gone(GoneMachines):
+class Gone(GoneMachines[Settings]):
     """By the group. Machines are known by their numbers: one that is replaced keeps its name."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        super().__init__(_ASK_EVERY, _ABSENCES)
-        self._settings = settings
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings, _ASK_EVERY, _ABSENCES)
         self._me = ""
 
     def _look(self) -> dict[str, bool]:
@@ -43,7 +43,7 @@ class Gone(GoneMachines):
 
     def _states(self) -> dict[str, str]:
         """Of the group's machines, by their numbers."""
-        url = f"{self._settings['group']}/listManagedInstances"
+        url = f"{self._settings.group}/listManagedInstances"
         with urllib.request.urlopen(
             metadata.authorized("POST", url, b"{}"), timeout=_WITHIN
         ) as answer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -12,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.agent.background import say
 from sojourn.clouds.gcp.on_machine import groupmarks, metadata
+from sojourn.clouds.gcp.on_machine.settings import Settings
 from sojourn.clouds.vm.on_machine.life import live
+from sojourn.clouds.vm.on_machine.trying import MARKING, is_done
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TRIES = 10
-_MARKING = 3  # tries: it is of no use to the task itself
 _WITHIN = 30.0
 
 
 class ManagedGroup:
     """The group, as the rights of the machine's account let it be used."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.machine = metadata.get("id")
         if not self.machine:
@@ -34,10 +33,8 @@ class ManagedGroup:
     def denied(self) -> str:
         """A change of nothing needs the right to change the group."""
         try:
-            given = json.dumps(groupmarks.patch_of({})).encode()
-            request = metadata.authorized("PATCH", self._settings["group"], given)
-            with urllib.request.urlopen(request, timeout=_WITHIN):
-                return ""
+            self._call("PATCH", "", groupmarks.patch_of({}))
+            return ""
         except urllib.error.HTTPError as error:
             return "compute.instanceGroupManagers.update" if error.code == 403 else ""
         except (OSError, ValueError) as error:
@@ -58,10 +55,10 @@ class ManagedGroup:
 
     def leave(self, *, for_good: bool, last: bool = False) -> None:
         """The group replaces a machine that is preempted, without being asked."""
-        if last and self._repeated("/resize?size=0", None, _TRIES):
+        if last and is_done("resize", lambda: self._call("POST", "/resize?size=0")):
             return  # the group deletes this machine as well
         if for_good:
-            self._about_me("deleteInstances", _TRIES)
+            self._about_me("deleteInstances")
         elif not self._is_going():
             self._about_me("recreateInstances", 1)  # if the group ends it already, it is refused
 
@@ -77,46 +74,28 @@ class ManagedGroup:
 
     def mark(self, tags: Mapping[str, str]) -> None:
         told = {key.replace(":", "-"): value for key, value in tags.items()}
-        if not told:
-            return
-        for attempt in range(_MARKING):
+
+        def mark() -> None:
             group = self._call("GET", "")
-            if group is None:
-                return
-            if self._call("PATCH", "", groupmarks.patch_of(told, group.get("fingerprint"))):
-                return
-            time.sleep(2**attempt)
+            self._call("PATCH", "", groupmarks.patch_of(told, group.get("fingerprint")))
+
+        if told:
+            is_done("marking the group", mark, MARKING)
 
     def put_off_deadline(self) -> None:
         """Google counts the time of each machine from its start."""
 
-    def _about_me(self, action: str, tries: int) -> None:
-        name = f"zones/{self._settings['zone']}/instances/{metadata.get('name')}"
-        self._repeated(f"/{action}", {"instances": [name]}, tries)
-
-    def _repeated(self, path: str, body: Any, tries: int) -> bool:
-        """Whether it was done."""
-        for attempt in range(tries):
-            if self._call("POST", path, body) is not None:
-                return True
-            if attempt + 1 < tries:
-                time.sleep(min(30, 2**attempt))
-        return False
+    def _about_me(self, action: str, *tries: int) -> None:
+        name = f"zones/{self._settings.zone}/instances/{metadata.get('name')}"
+        is_done(action, lambda: self._call("POST", f"/{action}", {"instances": [name]}), *tries)
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        """What was answered; None if it was not done. The machine's own time limits remain."""
+        """What was answered. Raises OSError or ValueError."""
         given = b"" if body is None else json.dumps(body).encode()
-        what = f"{method} {path or 'group'}"
-        try:
-            request = metadata.authorized(method, self._settings["group"] + path, given)
-            with urllib.request.urlopen(request, timeout=_WITHIN) as answer:
-                return json.loads(answer.read() or b"{}")
-        except urllib.error.HTTPError as error:
-            say(f"{what} failed: {error.read()[:500]!r}")
-        except (OSError, ValueError) as error:
-            say(f"{what} failed: {error}")
-        return None
+        request = metadata.authorized(method, self._settings.group + path, given)
+        with urllib.request.urlopen(request, timeout=_WITHIN) as answer:
+            return json.loads(answer.read() or b"{}")
 
 
 if __name__ == "__main__":
-    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.gcp.on_machine", ManagedGroup))
+    sys.exit(live(Path(sys.argv[1]), "sojourn.clouds.gcp.on_machine", Settings, ManagedGroup))

@@ -1,12 +1,12 @@
 """The agent on a machine that boots: it asks the cloud which other machines are gone.
 
 python3 -m sojourn.clouds.vm.on_machine.agent PACKAGE SETTINGS, with the agent's document on the
-standard input. PACKAGE is the cloud's own, with a module `gone` that has a class `Gone`.
+standard input. PACKAGE is the cloud's own, with a class `Gone` in its module `gone`, and `Settings`
+in `settings`.
 """
 
 import sojourn.core.quickstart  # noqa: F401, I001 -- before all that uses dataclasses
 
-import json
 import os
 import sys
 from http.client import HTTPException
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping, Sequence
 
     from sojourn.agent.process import RunningScript
+    from sojourn.clouds.vm.on_machine.settings import CloudSettings
 
 __all__ = ["Dead"]
 
@@ -85,12 +86,14 @@ def _run_contained(config: Config, dead: Dead, image: str) -> int:
 
 
 def main() -> int:
-    package, settings = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
+    package = sys.argv[1]
+    kind = cast("type[CloudSettings]", import_module(f"{package}.settings").Settings)
+    settings = kind.read(Path(sys.argv[2]))
     gone = cast("Container[str]", import_module(f"{package}.gone").Gone(settings))
     try:
         config = Config.parse(sys.stdin.read())
         folder, dead = Path(config.folder), Dead(config.dead, gone)
-        if image := settings.get("container"):
+        if image := settings.common.container:
             return _run_contained(config, dead, image)
         return Agent(config, dead=dead, launch=_Beside(folder), unstored=tell).run()
     except SojournError as error:

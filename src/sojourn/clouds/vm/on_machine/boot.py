@@ -15,12 +15,16 @@ import time
 import urllib.error
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sojourn.clouds.vm.on_machine.settings import BootData
+
 __all__ = ["boot"]
+
+D = TypeVar("D", bound="BootData")
 
 _FOLDER = Path("/opt/sojourn")
 _UNITS = Path("/etc/systemd/system")  # and not in /run: after a reboot, nobody else starts it
@@ -63,9 +67,7 @@ _NEEDRESTART = Path("/etc/needrestart")
 _SPARED = "$nrconf{override_rc}{qr(^sojourn)} = 0;\n"
 
 
-def boot(
-    settings: dict[str, Any], fetch: Callable[[dict[str, Any], str], bytes], package: str
-) -> None:
+def boot(settings: D, fetch: Callable[[D, str], bytes], package: str) -> None:
     """Until the agent runs, or the tries are over.
 
     `fetch` has the content of a file beside the agent; what is not there is an HTTPError with 404.
@@ -109,7 +111,7 @@ def _unpack(content: bytes, folder: Path, known: Sequence[str]) -> None:
         zipfile.ZipFile(wheel).extractall(folder)
 
 
-def _patiently(settings: dict[str, Any], fetch: Callable[[dict[str, Any], str], bytes]) -> bytes:
+def _patiently(settings: D, fetch: Callable[[D, str], bytes]) -> bytes:
     """The agent. Its rights may not be known everywhere yet; what is not there will not come."""
     name = f"agent-{platform.machine()}-{sys.version_info[0]}{sys.version_info[1]}.zip"
     give_up = time.monotonic() + settings["patience"]

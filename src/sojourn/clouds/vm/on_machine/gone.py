@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["GoneMachines"]
 
+S = TypeVar("S")
 
-class GoneMachines:
+
+class GoneMachines(Generic[S]):
     """`machine in gone` asks the cloud, for all of the group at once. Raises OSError if it does
     not tell.
 
@@ -20,7 +22,8 @@ class GoneMachines:
     launched may not be known everywhere yet.
     """
 
-    def __init__(self, every: float, absences: int) -> None:
+    def __init__(self, settings: S, every: float, absences: int) -> None:
+        self._settings = settings
         self._every = every
         self._absences = absences
         self._asked = -every

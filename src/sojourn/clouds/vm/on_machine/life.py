@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn.agent.background import aside, say
 from sojourn.agent.config import GONE, RANK_ENDED, Config
@@ -26,10 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sojourn.clouds.vm.on_machine.group import Group
+    from sojourn.clouds.vm.on_machine.settings import CloudSettings, MachineSettings
     from sojourn.core.report import Report
     from sojourn.storage.store import Store
 
 __all__ = ["live"]
+
+S = TypeVar("S", bound="CloudSettings")
 
 _RIGHTS_EVERY = 5.0  # seconds
 _NOTICE_EVERY = 2.0  # seconds; a notice comes half a minute before the end, or earlier
@@ -38,13 +40,13 @@ _DISK = "/opt/sojourn/disk"
 _FAILURES = Path("/opt/sojourn/failures")
 
 
-def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> int:
+def live(file: Path, package: str, kind: type[S], join: Callable[[S], Group]) -> int:
     """Run the agent until its rank has ended or the machine goes; then leave the group.
 
     `file` has the settings, `package` is the cloud's.
     """
-    settings: dict[str, Any] = json.loads(file.read_text())
-    group = join(settings)
+    cloud = kind.read(file)
+    settings, group = cloud.common, join(cloud)
     refused = _refused(settings, group)
     STORING.unlink(missing_ok=True)  # of an agent that died
     # Not waited for: it may take long to be allowed, and with rights of the user's may never be.
@@ -56,15 +58,15 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.terminate())
-    if settings["ssh_key"]:
-        authorize(settings["user"], settings["ssh_key"])
+    if settings.ssh_key:
+        authorize(settings.user, settings.ssh_key)
     config = _config(settings, group.machine, refused)
     _tell(agent, config)
     aside(
         "host keys",
-        lambda: publish(lambda: _opened(config), f"{settings['host_keys']}{config.machine}"),
+        lambda: publish(lambda: _opened(config), f"{settings.host_keys}{config.machine}"),
     )
-    aside("notices", lambda: _watch(agent, group, settings["heartbeat"], marked=settings["marks"]))
+    aside("notices", lambda: _watch(agent, group, settings.heartbeat, marked=settings.marks))
     code = agent.wait()
     if code == -signal.SIGTERM:
         code = GONE  # it was told to go before it could listen
@@ -75,52 +77,52 @@ def live(file: Path, package: str, join: Callable[[dict[str, Any]], Group]) -> i
         _end(settings, config, group)
         return 0
     failures = _failures()
-    if failures < settings["failures"]:
+    if failures < settings.failures:
         return 1  # systemd starts it again
     _give_up(settings, config, failures)
     group.leave(for_good=True)
     return 0
 
 
-def _end(settings: dict[str, Any], config: Config, group: Group) -> None:
+def _end(settings: MachineSettings, config: Config, group: Group) -> None:
     """Leave for good. A gang that gave up may still wait for a machine that never came."""
-    ranks = settings.get("gang", 0)
-    reports = _reports(config) if ranks or settings.get("marks") else []
-    if settings.get("marks"):
+    ranks = settings.gang
+    reports = _reports(config) if ranks or settings.marks else []
+    if settings.marks:
         group.mark(marks.tags_of(reports))
     ended = {report.rank for report in reports if report.outcome.final}
     group.leave(for_good=True, last=0 < ranks <= len(ended))
 
 
-def _config(settings: dict[str, Any], machine: str, refused: str) -> Config:
+def _config(settings: MachineSettings, machine: str, refused: str) -> Config:
     """What the agent has to know."""
     return Config(
-        store=settings["store"],
-        store_options=settings["store_options"],
+        store=settings.store,
+        store_options=settings.store_options,
         machine=machine,
         folder=_DISK,
         dead=(machine,),  # its former life, before a crash or a reboot
-        ttl=settings["ttl"],
-        grace=settings["grace"],
-        notice=settings["notice"],
+        ttl=settings.ttl,
+        grace=settings.grace,
+        notice=settings.notice,
         refused=refused,
     )
 
 
-def _refused(settings: dict[str, Any], group: Group) -> str:
+def _refused(settings: MachineSettings, group: Group) -> str:
     """Why this machine is not to run the script: it could not end by itself, and would cost money.
 
     Our own identities have their rights, if late; those of users may never get them.
     """
-    if not settings["given"]:
+    if not settings.given:
         return ""
-    give_up = time.monotonic() + settings["rights_within"]
+    give_up = time.monotonic() + settings.rights_within
     while action := group.denied():
         if time.monotonic() > give_up:
             return (
                 f"permission_set is not allowed {action}, so its machines cannot end by themselves "
-                f"and cost money until the task is deleted. Run `sojourn delete {settings['id']}`, "
-                f"grant it, and create the task again; {settings['page']} has all that it needs"
+                f"and cost money until the task is deleted. Run `sojourn delete {settings.id}`, "
+                f"grant it, and create the task again; {settings.page} has all that it needs"
             )
         say(f"not allowed yet, retrying: {action}")
         time.sleep(_RIGHTS_EVERY)
@@ -199,10 +201,10 @@ def _ends_within(agent: subprocess.Popen[str], seconds: float) -> bool:
     return True
 
 
-def _give_up(settings: dict[str, Any], config: Config, failures: int) -> None:
+def _give_up(settings: MachineSettings, config: Config, failures: int) -> None:
     """Tell why: on the next machine it would hardly fare better."""
     why = f"The machine gave up after the agent failed {failures} times; see its journal"
     try:
-        _opened(config).put(f"{settings['problem_folder']}{config.machine}", why.encode())
+        _opened(config).put(f"{settings.problem_folder}{config.machine}", why.encode())
     except SojournError as error:
         say(f"could not store the reason: {error}")

@@ -11,6 +11,7 @@ import pytest
 from sojourn import api
 from sojourn.clouds.aws import account, store
 from sojourn.clouds.aws.scaler import AwsScaler
+from sojourn.clouds.vm import store as vm_store
 from sojourn.core.context import Context
 from sojourn.core.errors import AuthError, Cancelled, Conflict, NotFound, SojournError, Transient
 from sojourn.core.status import INCOMPLETE
@@ -243,7 +244,7 @@ def test_a_bucket_with_many_objects_is_emptied_page_by_page(
     laptop: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop.create()
-    monkeypatch.setattr(store, "_PATIENCE", 0.0)  # which is not for emptying
+    monkeypatch.setattr(vm_store, "PATIENCE", 0.0)  # which is not for emptying
     for number in range(1100):
         backends.s3().put_object(NAME, f"many/{number}", b"")  # a call for each takes long
     calls = laptop.calls_of(laptop.delete)

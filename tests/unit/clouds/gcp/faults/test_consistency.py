@@ -11,6 +11,7 @@ from _pytest.mark import ParameterSet
 from sojourn import api
 from sojourn.clouds.gcp import account, store
 from sojourn.clouds.gcp.locations import Locations
+from sojourn.clouds.vm import store as vm_store
 from sojourn.core.errors import (
     AuthError,
     Cancelled,
@@ -145,7 +146,7 @@ def test_a_bucket_with_many_objects_is_emptied_page_by_page(
     laptop: Laptop, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     laptop.create()
-    monkeypatch.setattr(store, "PATIENCE", 0.0)  # which is not for emptying
+    monkeypatch.setattr(vm_store, "PATIENCE", 0.0)  # which is not for emptying
     bucket = user.store(NAME)
     for number in range(30):
         bucket.put(f"many/{number}", b"")
