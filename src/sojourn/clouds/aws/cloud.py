@@ -37,7 +37,6 @@ def _check_limits(task: Task) -> None:
 class AwsCloud:
     """Tasks in the user's account."""
 
-    name = "aws"
     features = Features(
         warm=True,
         private_machines=True,
@@ -48,10 +47,14 @@ class AwsCloud:
         poll=2.0,
     )
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, name: str = "aws") -> None:
+        self.name = name
         self._account = account
         self._locations = Locations(account)
         self._offers = Offers(account)
+
+    def address(self) -> str:
+        return self._account.address()
 
     def check_form(self, task: Task) -> None:
         if task.permission_set:

@@ -51,7 +51,6 @@ def _check_limits(task: Task) -> None:
 class AzureCloud:
     """Tasks in the user's subscription."""
 
-    name = "az"
     features = Features(
         warm=True,
         private_machines=True,
@@ -62,10 +61,14 @@ class AzureCloud:
         poll=2.0,
     )
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, name: str = "az") -> None:
+        self.name = name
         self._account = account
         self._locations = Locations(account)
         self._offers = Offers(account)
+
+    def address(self) -> str:
+        return self._account.address()
 
     def check_form(self, task: Task) -> None:
         _check_limits(task)

@@ -43,7 +43,6 @@ def _check_limits(task: Task) -> None:
 class GoogleCloud:
     """Tasks in the user's project."""
 
-    name = "gcp"
     features = Features(
         warm=True,
         private_machines=True,
@@ -54,10 +53,14 @@ class GoogleCloud:
         poll=2.0,
     )
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, name: str = "gcp") -> None:
+        self.name = name
         self._account = account
         self._locations = Locations(account)
         self._offers = Offers(account)
+
+    def address(self) -> str:
+        return self._account.address()
 
     def check_form(self, task: Task) -> None:
         _check_limits(task)
