@@ -50,7 +50,7 @@ def _accounts() -> dict[str, Callable[[], Any]]:
     from tests.simcloud.gcp.account import SimGCP
 
     known: dict[str, Callable[[], Any]] = {"aws": SimAWS, "gcp": SimGCP, "az": SimAzure}
-    return {name: made for name, made in known.items() if name in sojourn.clouds.NAMES}
+    return {name: made for name, made in known.items() if name in sojourn.clouds.KINDS}
 
 
 @contextmanager

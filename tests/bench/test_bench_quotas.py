@@ -18,7 +18,7 @@ def test_a_look_at_many_tasks_stays_below_the_quotas(
     monkeypatch: pytest.MonkeyPatch, cloud: str
 ) -> None:
     """With few tasks, and quotas that are as much smaller."""
-    assert cloud in sojourn.clouds.NAMES
+    assert cloud in sojourn.clouds.KINDS
     cores = Quotas.limit(Quotas(), "cores", "westus2") * _FEW // clouds._TASKS
     monkeypatch.setattr(Quotas, "limit", lambda *_: cores)
     monkeypatch.setattr(iam, "QUOTA", iam.QUOTA * _FEW // clouds._TASKS)

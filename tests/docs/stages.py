@@ -41,6 +41,8 @@ NOT_RUN = {
     ("docs/machines.md: Images made once", 1): "images; tests/simcloud/vm/test_images.py",
     ("docs/machines.md: Images made once", 2): "a recipe for GPUs and the network",
     ("docs/reference.md: States", 1): "a diagram",
+    ("docs/settings.md: Named clouds", 1): "settings; tests/unit/clouds/test_named.py reads them",
+    ("docs/settings.md: Defaults and profiles", 1): "tests/unit/taskfiles/test_defaults.py",
     ("docs/terraform.md: CI runners", 1): "a runner; tests/terraform/test_runner.py has some",
     ("docs/runners.md: Launch one", 2): "a GPU; tests/simcloud/vm/test_runners.py launches others",
     ("docs/runners.md: GitHub", 1): _WORKFLOW,
@@ -251,6 +253,12 @@ def _with_token(reader: Reader) -> None:
     reader.environment["CML_TOKEN"] = reader.environment["FORGE_TOKEN"]
 
 
+def _settings(reader: Reader) -> None:
+    scratch = '[clouds.scratch]\nkind = "local"\nfolder = "/tmp/lab"\n'
+    rest = '\n[defaults]\ncloud = "scratch"\n\n[profiles.big]\nspot = 0\n'
+    reader.file("sojourn.toml", scratch + rest)
+
+
 STAGES: dict[str, Callable[[Reader], None]] = {
     "README.md: A first task": _first_task,
     "README.md: Install": Reader.make_clone,
@@ -279,6 +287,7 @@ STAGES: dict[str, Callable[[Reader], None]] = {
     "docs/machines.md: Terraform": _with_provider,
     "docs/reference.md: Python API": _task_file,
     "docs/reference.md: sojourn completion": _fish,
+    "docs/settings.md: Defaults and profiles": _settings,
     "docs/runners.md: Launch one": _clone_of_a_repository,
     "docs/runners.md: Python": _with_token,
     "docs/terraform.md: A first task": _with_provider,

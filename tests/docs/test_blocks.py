@@ -25,7 +25,7 @@ from tests.terraform.project import program
 _DOCUMENTS = (
     *("README.md", "docs/guide.md", "docs/aws.md", "docs/azure.md", "docs/gcp.md"),
     *("docs/distributed.md", "docs/machines.md", "docs/runners.md", "docs/terraform.md"),
-    "docs/reference.md",
+    *("docs/reference.md", "docs/settings.md"),
 )
 _SECTIONS = [section for document in _DOCUMENTS for section in sections(document)]
 _WITH_ACCOUNT = re.compile(r"--cloud (aws|az|gcp)\b")

@@ -107,7 +107,7 @@ def test_every_variable_of_the_revision(name: str) -> None:
 
 def clouds() -> list[str]:
     """All that there are."""
-    return sorted(sojourn.clouds.NAMES)
+    return sorted(sojourn.clouds.KINDS)
 
 
 @pytest.mark.parametrize("cloud", clouds())

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sojourn import clouds
 from sojourn.agent.config import Config
 from sojourn.clouds.vm.machine_settings import machine_settings
 from sojourn.core.activity import Activity, Doing
@@ -63,7 +64,7 @@ _RUNNER = Runner(
     600,
     {"x86_64": Program("2.1", "https://example.org/program", "0" * 64)},
 )
-_TASKS = {
+_BARE = {  # a command stores each with the region of its cloud
     "plain": _PLAIN,
     "least": Task("#!/bin/sh\n"),
     "machine": Task("#!/bin/sh\n", stay=True, idle_timeout=3600, timeout=0),
@@ -71,6 +72,7 @@ _TASKS = {
     "mpi": Task("#!/bin/sh\n", parallelism=2, mpi=Mpi(4, "intel")),
     "runner": Task("#!/bin/sh\n", runner=_RUNNER, timeout=0),
 }
+_TASKS = {name: clouds.placed(task) for name, task in _BARE.items()}
 _REPORTS = (
     Report(0, 1, Outcome.PREEMPTED, "interrupted", None, _NOW, _NOW, 3, 0),
     Report(0, 2, Outcome.FAILED, "exit code 1", 1, _NOW, _NOW, 0, -1),

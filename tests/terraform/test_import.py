@@ -457,6 +457,6 @@ def test_old_states_of_tasks_that_are_gone_or_elsewhere(project: Project) -> Non
     assert "1 to add, 0 to change, 0 to destroy" in project.plan(code=2).out
     state.write_text(_old_state(own, cloud="moon"))
     for refused in (project.plan(code=1), project.destroy(code=1)):
-        assert "uses the cloud 'moon', which this version does not support" in refused.said
+        assert "uses the cloud 'moon', which is not known here" in refused.said
         assert "`terraform state rm` to remove it from the state" in refused.said
     project.run("state", "rm", "iterative_task.example")

@@ -73,7 +73,7 @@ def check(
     **changes: Unpack[Fields],
 ) -> None:
     """Refuse what could not be created; makes nothing."""
-    task = _task(task, changes)
+    task = clouds.placed(_task(task, changes))
     ctx = ctx or context_for(on_event)
     _tell_of_missing(ctx, task)
     engine.creation.check(ctx, clouds.load(task.cloud), _anchored(task))
@@ -83,7 +83,7 @@ def check_form(task: Task) -> None:
     """Refuse what the task itself shows to be wrong: needs no SDK, and makes no call."""
     from sojourn.engine import check as checking  # a list of tasks needs no engine
 
-    checking.check_form(clouds.plain(task.cloud), task)
+    checking.check_form(clouds.plain(task.cloud), clouds.placed(task))
 
 
 def plan(
@@ -95,7 +95,7 @@ def plan(
     **changes: Unpack[Fields],
 ) -> Plan:
     """What `create` would upload and make; checks the same, and makes nothing."""
-    task = _task(task, changes)
+    task = clouds.placed(_task(task, changes))
     ctx = ctx or context_for(on_event)
     return engine.creation.plan(ctx, clouds.load(task.cloud), launch_of(ctx, task, None, gitignore))
 
@@ -118,7 +118,7 @@ def create(
     than in the task. `id`: that of an earlier creation, to go on with it. `command`: what lists
     show of it, instead of how its script begins.
     """
-    task = _task(task, changes)
+    task = clouds.placed(_task(task, changes))
     ctx = ctx or context_for(on_event)
     cloud = clouds.load(task.cloud)
     launch = replace(launch_of(ctx, task, id, gitignore), command=command)
@@ -129,6 +129,7 @@ def create(
 
 def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:
     """All that creating a task needs, from this computer."""
+    task = clouds.placed(task)
     _tell_of_missing(ctx, task)
     return engine.creation.Launch(
         id or TaskId.for_name(task.name, os.environ),

@@ -49,7 +49,7 @@ def make(
     given["output"] = ""
     given["parallelism"] = 1
     given.pop("script", None)
-    task = machine_task("", given)
+    task = clouds.placed(machine_task("", given))
     cloud = clouds.load(task.cloud)
     engine.imaging.check(cloud, name)
     given["name"] = engine.imaging.maker_name(name, task.region)

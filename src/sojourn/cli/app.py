@@ -35,6 +35,7 @@ _COMMANDS = {
     "image": ("image", "Make machine images, list and delete them."),
     "runner": ("runner", "Launch CI runners, list and delete them."),
     "mpi": ("mpi", "Run MPI programs on several machines."),
+    "config": ("config", "Show the settings, and where each value is from."),
     "doctor": ("doctor", "Check the installation, credentials and clouds."),
     "terraform": ("terraform", "Install or remove the provider for Terraform and OpenTofu."),
     "completion": ("completion", "Print the completion script for a shell."),

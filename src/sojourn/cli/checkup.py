@@ -29,7 +29,7 @@ def checkup() -> Iterator[Finding]:
     yield _python()
     for library in _LIBRARIES:
         yield _library(library)
-    for cloud in clouds.NAMES:
+    for cloud in clouds.names():
         yield from _cloud(cloud)
     for tool in ("terraform", "tofu", "git"):
         found = shutil.which(tool)
@@ -52,8 +52,12 @@ def _library(name: str) -> Finding:
 
 
 def _cloud(name: str) -> Iterator[Finding]:
-    about, signs = clouds.about(name), clouds.signs(name)
-    if about.variables or about.files:
+    about = clouds.about(name)
+    named = clouds.named_clouds().get(name)
+    signs = [named.origin] if named else clouds.signs(name)
+    if named:
+        yield Finding("ok", name, f"{about.title}, named in {named.origin}")
+    elif about.variables or about.files:
         found = f"credentials found: {', '.join(signs)}" if signs else "no credentials found"
         yield Finding("note", name, found)
     if signs:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sojourn.core.errors import InvalidInput
 from sojourn.core.problems import UNIX_ENDINGS, has_windows_endings
 from sojourn.core.task import Task
-from sojourn.taskfiles import is_task_file, read_tasks
+from sojourn.taskfiles import TaskFile, is_task_file, read_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ _PLAIN = re.compile(r"[\w\s@%+:,./-]+").fullmatch  # which a shell would only sp
 _RUNS = {".jl": "julia", ".js": "node", ".py": "python3", ".r": "Rscript", ".sh": "bash"}
 
 
-def read_target(ctx: click.Context, typed: Typed, workdir: str) -> list[Task]:
+def read_target(ctx: click.Context, typed: Typed, workdir: str) -> list[TaskFile]:
     """The tasks that were asked for, without what options say of them."""
     if not typed.words:
         raise InvalidInput(
@@ -39,17 +39,21 @@ def read_target(ctx: click.Context, typed: Typed, workdir: str) -> list[Task]:
         )
     if typed.dashed:
         _refuse_line(typed)
-        return [Task(script=_script(typed.words))]
+        return [TaskFile("", Task(script=_script(typed.words)))]
     file, *arguments = typed.words
     if is_task_file(Path(file)):
-        tasks = [found.task for found in read_tasks(_readable(typed, Path(file), workdir))]
-        return [replace(task, arguments=tuple(arguments)) for task in tasks] if arguments else tasks
+        found = read_tasks(_readable(typed, Path(file), workdir))
+        return [_with(each, arguments) for each in found] if arguments else found
     if is_command(file, workdir):
-        return [_command(ctx, typed, workdir)]
+        return [TaskFile("", _command(ctx, typed, workdir))]
     if not typed.literal:
         _refuse_options(ctx, typed)
         _refuse_stranded(ctx, typed, typed.words[1:], workdir, file=file)
-    return [replace(_read_script(typed, file, workdir), arguments=tuple(arguments))]
+    return [_with(TaskFile("", _read_script(typed, file, workdir)), arguments)]
+
+
+def _with(found: TaskFile, arguments: Sequence[str]) -> TaskFile:
+    return replace(found, task=replace(found.task, arguments=tuple(arguments)))
 
 
 def stranded(words: tuple[str, ...], workdir: str) -> list[str]:

@@ -11,6 +11,7 @@ import click
 
 from sojourn import clouds
 from sojourn.cli.commandline import Typed
+from sojourn.cli.defaults import Defaults
 from sojourn.cli.target import read_target, stranded
 from sojourn.cli.unsent import told_of_unsent
 from sojourn.core.argument import (
@@ -30,8 +31,8 @@ from sojourn.core.argument import (
 from sojourn.core.errors import InvalidInput
 from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
-from sojourn.taskfiles import is_task_file, other_resources
-from sojourn.taskfiles.changes import changed
+from sojourn.settings import documents
+from sojourn.taskfiles import is_shared, is_task_file, other_resources
 from sojourn.taskfiles.reading import read_text
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PATH",
+    "defaults_for",
     "fields_from",
+    "machine_fields",
     "machine_options",
     "mpi_options",
     "task_options",
@@ -66,12 +69,13 @@ class _CloudOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
-        known = {name: clouds.about(name).options for name in clouds.NAMES}
+        known = {name: clouds.about(name).options for name in clouds.KINDS}
         texts = [f"{name}: {', '.join(dict(all_))}" for name, all_ in known.items() if all_]
         return (record[0], f"{record[1]} [{'; '.join(texts)}]") if record and texts else record
 
 
 _DAY = "24h"
+_PROFILE = "profile"
 # As they stand in a help text: one that is not named here comes last.
 _ORDER = (
     *("name", "cloud", "workdir", "output", "exclude", "default_ignore", "environment"),
@@ -136,7 +140,7 @@ def _options(command: str, lifetime: str = _DAY, **others: str) -> Callable[[_Fu
     for name, each in own:
         named = replace(each, option=others.get(name, each.option))
         made += [_option(name, named, lifetime), *([_MORE[name]] if name in _MORE else [])]
-    return lambda function: _with(function, made)
+    return lambda function: _with(function, [*made, _profile])
 
 
 def task_options(function: _Function) -> _Function:
@@ -157,6 +161,11 @@ def mpi_options(function: _Function) -> _Function:
     return _options(MPI, parallelism="--machines")(function)
 
 
+_profile = click.option(
+    "--profile", metavar="NAME", help="Use the defaults of a profile in your settings."
+)
+
+
 def _with(function: _Function, options: Sequence[Callable[[_Function], _Function]]) -> _Function:
     for option in reversed(options):
         function = option(function)
@@ -167,11 +176,12 @@ def tasks_from(ctx: click.Context, options: Mapping[str, Any], teller: Context) 
     """The tasks that a command line asks for: options win over what a file says."""
     typed = Typed.of(ctx)
     given = fields_from(options)
-    workdir = given.get("workdir", "")
-    tasks = [changed(task, given) for task in read_target(ctx, typed, workdir)]
+    under = defaults_for(TASK, options, "" if typed.dashed else next(iter(typed.words), ""))
+    workdir = under.workdir(given)
+    tasks = [under.fill(found, given) for found in read_target(ctx, typed, workdir)]
     if typed.dashed and not workdir and (left := stranded(typed.words[1:], workdir)):
         teller.warn(f"Not uploading without --workdir: {', '.join(left)}")
-    if "workdir" not in given:  # an empty one says that nothing is to be uploaded
+    if "workdir" not in given and not workdir:  # an empty one says that nothing is to be uploaded
         for task in tasks:
             if said := told_of_unsent(typed, task, from_file=is_task_file(Path(typed.words[0]))):
                 teller.note(said)
@@ -183,9 +193,29 @@ def tasks_from(ctx: click.Context, options: Mapping[str, Any], teller: Context) 
     return tasks
 
 
+def machine_fields(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a machine that options and defaults give, and what else options give."""
+    return defaults_for(MACHINE, options).beneath(fields_from(options))
+
+
+def defaults_for(command: str, options: Mapping[str, Any], file: str = "") -> Defaults:
+    """Those for what a kind of command makes. `file`: the file that is run, if any."""
+    profile = options.get(_PROFILE) or ""
+    if not profile and not documents():
+        return Defaults({})
+    # Imported here: its decoder takes time to load, and most people have no settings.
+    from sojourn.taskfiles.defaults import ARGUMENTS, every_default, merged
+
+    chosen = every_default(profile)
+    if is_shared(Path(file)):  # it means the same for everybody, unless a profile is asked for
+        chosen = [each for each in chosen if profile in each.table]
+    return Defaults({n: each for n, each in merged(chosen).items() if command in ARGUMENTS[n].of})
+
+
 def fields_from(options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a task that options give."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
+    given.pop(_PROFILE, None)
     if given.pop("no_output", None):
         if given.get("output"):
             raise InvalidInput("output", "cannot be combined with --no-output")

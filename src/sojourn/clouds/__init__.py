@@ -1,18 +1,23 @@
-"""Clouds: where tasks run. One folder a cloud, with the same file names in each.
+"""Clouds: where tasks run. A kind has a folder, with the same file names in each.
 
-What does not belong here: anything that more than one cloud needs. Adding a cloud adds a folder
-and a name to `NAMES`; everything else about it is said by its folder's `__init__.py`, which has
-`ABOUT`, `examine` and `make_cloud`, and loads nothing to say it.
+What does not belong here: anything that more than one kind needs. Adding a kind adds a folder
+and a name to `kinds.KINDS`; everything else about it is said by its folder's `__init__.py`, which
+has `ABOUT`, `examine` and `make_cloud`, and loads nothing to say it.
+
+A kind is also the name of a cloud, the one that this computer's own configuration leads to. More
+of them have names in settings files.
 """
 
 from __future__ import annotations
 
 import os
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from sojourn.clouds.kinds import KINDS, about_kind, kind_named, missing_modules, package
+from sojourn.clouds.named import NamedCloud, named_clouds
 from sojourn.core.errors import InvalidInput, MissingDependency
+from sojourn.core.task import DEFAULT_REGION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,155 +30,197 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOR_MACHINES",
-    "NAMES",
+    "KINDS",
+    "NamedCloud",
     "about",
     "any_of",
     "examine",
+    "exists",
+    "has_region",
     "is_set_up",
+    "kind_of",
     "known",
     "load",
     "mpi_operator",
+    "named_clouds",
+    "names",
     "not_set_up",
+    "placed",
     "plain",
+    "region_of",
     "role_for",
     "set_up",
     "signs",
 ]
 
-NAMES = ("local", "aws", "gcp", "az", "k8s")
-"""In the order in which tasks are looked for: whoever finds something here need not ask others.
-
-The first is the one of tasks that name none.
-"""
-
 FOR_MACHINES = "aws"
 """The one of machines that name none, as in the old provider."""
 
+_SETTING = "region"
 
-class _Package(Protocol):
-    """What the `__init__.py` of a cloud has."""
 
-    ABOUT: About
+def names() -> list[str]:
+    """All clouds that there are here, by kind: those with names of the user's come first."""
+    return [each.name for each in _every()]
 
-    def examine(self) -> Iterator[Finding]:
-        """What there is to tell of it for a check-up; asks it, with little patience."""
 
-    def make_cloud(self) -> Cloud:
-        """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
+def _every() -> list[NamedCloud]:
+    named = named_clouds().values()
+    return [
+        each for kind in KINDS for each in (*(one for one in named if one.kind == kind), _own(kind))
+    ]
 
-    def make_mpi_operator(self) -> MpiOperator:
-        """The one of MPI tasks there. Called only if `About.mpi_operator` says so."""
 
-    def role_for(self, tasks: Iterable[Task]) -> str:
-        """What users of these tasks must be allowed. Called only if `About.role` says so."""
+def _own(kind: str) -> NamedCloud:
+    """The one that this computer's own configuration leads to."""
+    return NamedCloud(kind, kind)
 
 
 def known(name: str) -> str:
-    """The name of a cloud that may have been given by another one; what is none stays."""
-    if name in NAMES:
-        return name
-    return next((each for each in NAMES if name in about(each).aliases), name)
+    """The name of a cloud that may have been given by an alias; what is none stays."""
+    return kind_named(name) or name
+
+
+def kind_of(name: str) -> str:
+    """The kind of a cloud. There is no such cloud: raises InvalidInput."""
+    return _find(name).kind
+
+
+def exists(name: str) -> bool:
+    """Whether there is a cloud of this name."""
+    return bool(kind_named(name)) or name in named_clouds()
 
 
 def load(name: str) -> Cloud:
     """The cloud of this name; its module, and so its SDK, is imported only now."""
-    name = _existing(name)
-    _check_installed(name)
-    return _package(name).make_cloud()
+    found = _find(name)
+    _check_installed(found)
+    return _made(found)
 
 
 def plain(name: str) -> Cloud:
     """The same without its SDK: for what takes no call."""
-    return _package(_existing(name)).make_cloud()
+    return _made(_find(name))
 
 
-def _existing(name: str) -> str:
-    name = known(name)
-    if name not in NAMES:
-        import difflib  # only for those who mistyped it
-
-        near = difflib.get_close_matches(name, NAMES, n=1)
-        suggestion = f"; did you mean {near[0]!r}?" if near else ""
-        available = ", ".join(sorted(NAMES))
-        raise InvalidInput("cloud", f"unknown cloud {name!r} (available: {available}){suggestion}")
-    return name
+def _made(found: NamedCloud) -> Cloud:
+    return package(found.kind).make_cloud(found.name, found.settings)
 
 
-def mpi_operator() -> MpiOperator:
-    """The one of the cloud whose MPI tasks need it; it asks nobody anything yet."""
-    name = next(name for name in NAMES if about(name).mpi_operator)
-    _check_installed(name)
-    return _package(name).make_mpi_operator()
+def _find(name: str) -> NamedCloud:
+    if kind := kind_named(name):
+        return _own(kind)
+    named = named_clouds()
+    if name in named:
+        return named[name]
+    import difflib  # only for those who mistyped
+
+    every = [*KINDS, *named]
+    near = difflib.get_close_matches(name, every, n=1)
+    suggestion = f"; did you mean {near[0]!r}?" if near else ""
+    available = ", ".join(sorted(every))
+    raise InvalidInput("cloud", f"unknown cloud {name!r} (available: {available}){suggestion}")
 
 
-def _check_installed(name: str) -> None:
-    told = about(name)
-    for module in _missing(told):
-        raise MissingDependency(told.extra, f"{told.title} needs {module}, which is not installed")
+def region_of(name: str) -> str:
+    """The region of tasks that name none."""
+    return _find(name).settings.get(_SETTING, DEFAULT_REGION)
+
+
+def has_region(name: str) -> bool:
+    """Whether there is a cloud of this name whose settings say in which region tasks are."""
+    return name in (named := named_clouds()) and _SETTING in named[name].settings
+
+
+def placed(task: Task) -> Task:
+    """The task with a region: its own, or that of its cloud."""
+    return task if task.region else replace(task, region=region_of(task.cloud))
+
+
+def mpi_operator(name: str = "") -> MpiOperator:
+    """The one of a cloud whose MPI tasks need it; it asks nobody anything yet."""
+    kinds = [kind for kind in KINDS if about_kind(kind).mpi_operator]
+    found = _find(name or kinds[0])
+    if found.kind not in kinds:
+        raise InvalidInput("cloud", f"needs no mpi-operator: {name} is of the kind {found.kind}")
+    _check_installed(found)
+    return package(found.kind).make_mpi_operator(found.settings)
+
+
+def _check_installed(found: NamedCloud) -> None:
+    about = about_kind(found.kind)
+    named = f" ({found.name}, {found.origin})" if found.document else ""
+    for module in missing_modules(found.kind):
+        raise MissingDependency(
+            about.extra, f"{about.title}{named} needs {module}, which is not installed"
+        )
 
 
 def about(name: str) -> About:
-    """What a cloud says of itself."""
-    return _package(name).ABOUT
+    """What the kind of a cloud says of itself."""
+    return about_kind(kind_of(name))
 
 
 def examine(name: str) -> Iterator[Finding]:
     """What there is to tell of a cloud for a check-up; asks it, if it is set up."""
-    return _package(name).examine()
+    found = _find(name)
+    for finding in package(found.kind).examine(found.settings):
+        yield replace(finding, subject=f"{name}: {finding.subject}") if found.document else finding
 
 
 def role_for(name: str, tasks: Iterable[Task]) -> str:
     """What a user must be allowed to run these tasks, as the cloud's own tools take it."""
-    name = _existing(name)
-    if not about(name).role:
-        available = ", ".join(each for each in NAMES if about(each).role)
+    found = _find(name)
+    if not about_kind(found.kind).role:
+        available = ", ".join(each for each in KINDS if about_kind(each).role)
         raise InvalidInput("role", f"{name} has none to print (available: {available})")
-    return _package(name).role_for(tasks)
+    return package(found.kind).role_for(tasks, found.settings)
 
 
 def any_of(mark: str = "") -> str:
-    """The clouds there are, for a sentence; with `mark` around each."""
-    *others, last = (f"{mark}{name}{mark}" for name in NAMES)
+    """The kinds there are, for a sentence; with `mark` around each."""
+    *others, last = (f"{mark}{name}{mark}" for name in KINDS)
     return f"{', '.join(others)} or {last}"
 
 
 def set_up() -> Iterator[Cloud]:
-    """The clouds that this computer has credentials for, as far as a glance can tell."""
-    for name in NAMES:
-        if is_set_up(name):
-            yield load(name)
+    """The clouds that this computer has credentials for, as far as a glance can tell.
+
+    One that leads to the same tasks as another one before it is left out.
+    """
+    every = _every()
+    seen: set[tuple[str, str]] = set()
+    for each in every:
+        if not _is_set_up(each):
+            continue
+        cloud = load(each.name)
+        if len(every) > len(KINDS):  # only then can two of them be the same
+            address = cloud.address()
+            if address and (each.kind, address) in seen:
+                continue
+            seen.add((each.kind, address))
+        yield cloud
 
 
 def not_set_up() -> list[str]:
     """The others: what is in them is not seen from here."""
-    return [name for name in NAMES if not is_set_up(name)]
+    return [each.name for each in _every() if not _is_set_up(each)]
 
 
 def is_set_up(name: str) -> bool:
     """Whether somebody uses a cloud here. Cheap: no SDK is loaded, and nobody is asked."""
-    told = about(name)
-    used = bool(signs(name)) or not (told.variables or told.files)
-    return used and not _missing(told)
+    return _is_set_up(_find(name))
 
 
-def signs(name: str) -> list[str]:
-    """What there is here of the variables and files that tell of credentials for a cloud."""
-    told = about(name)
+def _is_set_up(cloud: NamedCloud) -> bool:
+    told = about_kind(cloud.kind)
+    # Whoever gave it a name uses it, and everybody uses what needs no credentials.
+    used = cloud.document or signs(cloud.kind) or not (told.variables or told.files)
+    return bool(used) and not missing_modules(cloud.kind)
+
+
+def signs(kind: str) -> list[str]:
+    """What there is here of the variables and files that tell of credentials for a kind."""
+    told = about_kind(kind)
     found = [variable for variable in told.variables if os.environ.get(variable)]
     return found + [file for file in told.files if os.path.exists(os.path.expanduser(file))]
-
-
-def _missing(told: About) -> list[str]:
-    return [module for module in told.modules if not _is_installed(module)]
-
-
-def _is_installed(module: str) -> bool:
-    """Of a module in a package, the package may be missing as well."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def _package(name: str) -> _Package:
-    return cast("_Package", import_module(f"sojourn.clouds.{name}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["About", "MachineArgument"]
+__all__ = ["About", "MachineArgument", "Setting"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,18 @@ class MachineArgument:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What a named cloud can say beside its kind. No setting holds a secret: it names a place.
+
+    `path`: of a file or folder on this computer, which may begin with ~.
+    """
+
+    name: str
+    help: str
+    path: bool = False
+
+
+@dataclass(frozen=True)
 class About:
     """Each cloud's package has one, `ABOUT`. Its words are for people."""
 
@@ -33,6 +45,7 @@ class About:
     variables: tuple[str, ...] = ()  # names, of which nobody reads the values here
     files: tuple[str, ...] = ()  # "~/..."
     options: tuple[tuple[str, str], ...] = ()  # what it takes as a task's `options`: names, help
+    settings: tuple[Setting, ...] = ()  # what one with a name of the user's can say
     aliases: tuple[str, ...] = ()  # other names that it answers to
     machine_arguments: tuple[MachineArgument, ...] = ()  # of machines in Terraform, only for it
     role: bool = False  # what users must be allowed can be printed; its package has `role_for`

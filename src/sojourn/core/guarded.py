@@ -2,8 +2,9 @@
 
 A machine that wrote one of them into results would run what it likes on the laptop: `git status`
 runs what `core.fsmonitor` in `.git/config` says. Or it would have the laptop upload what should
-stay there, such as `.git`: `.sojournignore` says what goes up. So a pull neither creates nor
-replaces them, unless its output names them. The list is in docs/reference.md as well.
+stay there, such as `.git`: `.sojournignore` says what goes up, and `sojourn.toml` which folder.
+So a pull neither creates nor replaces them, unless its output names them. The list is in
+docs/reference.md as well.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ GUARDED = (
     *(".zed", ".helix", ".cursor", ".claude", ".mcp.json"),  # editors, agents: servers, hooks
     *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua"),  # Vim and Neovim
     *(".dir-locals.el", ".dir-locals-2.el"),  # Emacs
-    ".sojournignore",  # what the next run uploads
+    *(".sojournignore", "sojourn.toml"),  # what the next run uploads, and where it runs
 )
 """Names at any depth; of a folder, all that is in it."""
 

@@ -406,6 +406,10 @@ class Cloud(Protocol):
     name: str
     features: Features
 
+    def address(self) -> str:
+        """What it leads to, as far as is known without a call: if two clouds of a kind have the
+        same address, they have the same tasks. Not known: empty."""
+
     def check_form(self, task: Task) -> None:
         """Refuse what cannot run here, as far as the task itself tells: without a call or an SDK.
 

@@ -44,8 +44,9 @@ from sojourn.core.problems import (
 from sojourn.core.runner import Runner
 from sojourn.core.status import MACHINES_AT_MOST
 
-__all__ = ["Storage", "Task"]
+__all__ = ["DEFAULT_REGION", "Storage", "Task"]
 
+DEFAULT_REGION = "us-west"  # of tasks that name none, where their cloud does not either
 DEFAULT_TIMEOUT = 24 * 60 * 60
 # Numbers with limits of their own.
 _LIMITED = ("disk_size", "spot", "parallelism", "gang_timeout", "timeout", "idle_timeout")
@@ -153,9 +154,9 @@ class Task:
         "local", TEXT, "Cloud to run on, {clouds} (default: local).", "Cloud to run on: {clouds}."
     )
     region: str = argument(
-        "us-west",
+        "",  # that of the cloud
         TEXT,
-        "Cloud region (default: us-west).",
+        f"Cloud region (default: {DEFAULT_REGION}).",
         "Cloud region or zone.",
         of_machine=True,
     )

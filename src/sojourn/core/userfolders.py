@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cache_home", "data_home", "state_home"]
+__all__ = ["cache_home", "config_home", "data_home", "state_home"]
 
 
 def data_home() -> Path:
@@ -16,6 +16,11 @@ def data_home() -> Path:
 def cache_home() -> Path:
     """$XDG_CACHE_HOME, or ~/.cache: what can be fetched or made again."""
     return _folder("XDG_CACHE_HOME", ".cache")
+
+
+def config_home() -> Path:
+    """$XDG_CONFIG_HOME, or ~/.config: what the user set."""
+    return _folder("XDG_CONFIG_HOME", ".config")
 
 
 def state_home() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from sojourn.core.proxies import proxy_for
 from sojourn.kube import kubeconfig_files
 from sojourn.kube.kubeconfig_files import CONTENTS, CONTEXT, NAMESPACE, PATHS
 
-__all__ = ["Cluster", "Login", "User", "load", "namespace_here"]
+__all__ = ["Asked", "Cluster", "Login", "User", "load"]
 
 _EXEC_CONFIG = "client.authentication.k8s.io/exec"  # an extension of clusters
 _OURS = "sojourn"  # the namespace of docs/kubernetes.md
@@ -61,28 +61,56 @@ class Login:
     source: str
 
 
-def namespace_here() -> str:
-    """The namespace that tasks would be in; without a cluster, one of our own name."""
-    try:
-        return load().namespace
-    except SojournError:
-        return os.environ.get(NAMESPACE) or _OURS
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for by name; all that is empty is what this computer's configuration says."""
+
+    context: str = ""
+    namespace: str = ""
+    file: str = ""
+
+    def login(self) -> Login:
+        """The login. There is none: raises AuthError."""
+        found = self._found()
+        return replace(found, namespace=self._namespace or found.namespace)
+
+    def namespace_here(self) -> str:
+        """The namespace that tasks would be in; without a cluster, one of our own name."""
+        try:
+            return self.login().namespace
+        except SojournError:
+            return self._namespace or _OURS
+
+    @property
+    def _namespace(self) -> str:
+        return self.namespace or os.environ.get(NAMESPACE, "")
+
+    def _found(self) -> Login:
+        if self.file:
+            path = Path(self.file)
+            return _login([(_read(path), path.parent)], self.file, self.context)
+        return _configured(self.context)
 
 
 def load() -> Login:
     """The login that this computer's configuration asks for. None: raises AuthError."""
+    return Asked().login()
+
+
+def _configured(asked: str) -> Login:
+    context = asked or os.environ.get(CONTEXT, "")
     for name in CONTENTS:
         text = os.environ.get(name)
         if text:
-            return _login([(_parsed(text, name), Path.cwd())], name)
+            return _login([(_parsed(text, name), Path.cwd())], name, context)
     files = kubeconfig_files.files()
     if files:
         found = [(_read(path), path.parent) for path in files if _exists(path)]
         names = os.pathsep.join(str(path) for path in files)
         if not found:
             raise AuthError(f"{PATHS} names no existing file: {names}", hint=_HINT)
-        return _login(found, names)
-    if kubeconfig_files.in_cluster():
+        return _login(found, names, context)
+    if kubeconfig_files.in_cluster() and not asked:
         return _own_account()
     raise AuthError(
         "No kubeconfig found",
@@ -124,9 +152,9 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
     return found
 
 
-def _login(parts: list[tuple[dict[str, Any], Path]], source: str) -> Login:
+def _login(parts: list[tuple[dict[str, Any], Path]], source: str, context_name: str) -> Login:
     """Of several files, the first that names a thing counts."""
-    context_name = os.environ.get(CONTEXT) or next(
+    context_name = context_name or next(
         (str(part["current-context"]) for part, _ in parts if part.get("current-context")), ""
     )
     if not context_name:
@@ -145,7 +173,7 @@ def _login(parts: list[tuple[dict[str, Any], Path]], source: str) -> Login:
     return Login(
         _cluster(cluster, near, source),
         _user(user, beside, source),
-        os.environ.get(NAMESPACE) or str(context.get("namespace") or "default"),
+        str(context.get("namespace") or "default"),
         context_name,
         source,
     )
@@ -293,7 +321,7 @@ def _own_account() -> Login:
     return Login(
         Cluster(server, _bytes(folder / "ca.crt"), proxy=proxy_for(server, os.environ)),
         User(token_file=str(folder / "token")),
-        os.environ.get(NAMESPACE) or own or "default",
+        own or "default",
         "in-cluster",
         "the service account of this pod",
     )

@@ -288,7 +288,7 @@ def _task(cloud: Cloud, runner: Runner, settings: Settings, fields: Fields) -> T
         storage=Storage(output=""),
         name=settings.name,
     )
-    return changed(plain, fields)
+    return clouds.placed(changed(plain, fields))
 
 
 def _credentials(registration: Registration, target: Target, ca_file: str, *, travels: bool) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "NoTask",
     "OtherResource",
     "TaskFile",
+    "is_shared",
     "is_task_file",
     "other_resources",
     "read_tasks",
@@ -35,17 +36,24 @@ _HCL = ".tf"
 class TaskFile:
     """A task and what its file calls it: the label of its block, else the file's own name.
 
-    `log_file`: where to write what rank 0 prints, if the file says so.
+    `log_file`: where to write what rank 0 prints, if the file says so. `said`: the arguments that
+    it says something of, by the names of keyword arguments.
     """
 
     label: str
     task: Task
     log_file: Path | None = None
+    said: frozenset[str] = frozenset()
 
 
 def is_task_file(path: Path) -> bool:
     """Whether a file of this name describes tasks; any other is a script."""
     return path.suffix.lower() in (*_YAML, _HCL)
+
+
+def is_shared(path: Path) -> bool:
+    """Whether others run a file of this name as well, by tools that know no defaults of ours."""
+    return path.suffix.lower() == _HCL
 
 
 def read_tasks(path: Path) -> list[TaskFile]:
@@ -64,11 +72,14 @@ def _read_tasks(path: Path, suffix: str) -> list[TaskFile]:
         # The readers are imported only when one is needed: the parsers are slow to load.
         from sojourn.taskfiles.yamlfile import read_yaml
 
-        return [TaskFile(path.stem, read_yaml(path))]
+        task, said = read_yaml(path)
+        return [TaskFile(path.stem, task, said=said)]
     if suffix == _HCL:
         from sojourn.taskfiles.hclfile import read_blocks
 
-        return [TaskFile(each.label, each.task, each.log_file) for each in read_blocks(path)]
+        return [
+            TaskFile(each.label, each.task, each.log_file, each.said) for each in read_blocks(path)
+        ]
     return [TaskFile(path.stem, script_task(read_text(path), str(path), file=str(path)))]
 
 

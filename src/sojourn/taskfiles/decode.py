@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["FIELDS", "INNER", "KINDS", "decode_task", "paths_of"]
+__all__ = ["FIELDS", "INNER", "KINDS", "decode_fields", "decode_task", "paths_of", "said_in"]
 
 KINDS: dict[type, dict[str, Any]] = {
     Mpi: get_type_hints(Mpi),
@@ -82,6 +82,27 @@ def decode_task(
     if storage.workdir:
         storage = replace(storage, workdir=str((folder / storage.workdir).resolve()))
     return replace(task, storage=storage)
+
+
+def said_in(data: Mapping[str, Any]) -> frozenset[str]:
+    """The arguments that data says something of, by the names of keyword arguments."""
+    storage = data.get("storage", {})
+    inner = storage if isinstance(storage, Mapping) else {}
+    return frozenset((*data, *inner)) - {"storage"}
+
+
+def decode_fields(data: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    """Arguments by the names of keyword arguments, each with the right type; gathers problems.
+
+    A map for `mpi` stays one, so that it can be put on top of another one.
+    """
+    inner = {name: value for name, value in data.items() if name in KINDS[Storage]}
+    own = {name: value for name, value in data.items() if name not in (*inner, "mpi")}
+    values = _fields(own, Task, "", problems) | _fields(inner, Storage, "", problems)
+    if "mpi" in data:
+        _inner(data["mpi"], Mpi, "mpi", problems)
+        values["mpi"] = data["mpi"]
+    return values
 
 
 def _inner(data: Any, kind: type[T], name: str, problems: list[Problem]) -> T | None:

@@ -18,7 +18,7 @@ from sojourn.core.argument import arguments_of
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.gang import Mpi
 from sojourn.core.task import Storage, Task
-from sojourn.taskfiles.decode import FIELDS, KINDS, decode_task
+from sojourn.taskfiles.decode import FIELDS, KINDS, decode_task, said_in
 from sojourn.taskfiles.hclvalues import HCLTree, NotLiteral, evaluate, number, parts, text
 from sojourn.taskfiles.reading import NoTask, OtherResource, Source, read_text, refusal, unknown
 
@@ -61,11 +61,15 @@ _LOG_FILE = "log_file"
 
 @dataclass(frozen=True)
 class TaskBlock:
-    """A task, the label of its block, and where to write what rank 0 prints, if anywhere."""
+    """A task, the label of its block, and where to write what rank 0 prints, if anywhere.
+
+    `said`: the arguments that the block says something of.
+    """
 
     label: str
     task: Task
     log_file: Path | None
+    said: frozenset[str]
 
 
 def read_hcl(path: Path) -> dict[str, Task]:
@@ -85,7 +89,7 @@ def read_blocks(path: Path) -> list[TaskBlock]:
             if label in tasks:
                 raise source.refusal([Problem("", "duplicate block name")])
             task = decode_task(data, source, path.parent, reader.problems)
-            tasks[label] = TaskBlock(label, task, reader.log_file)
+            tasks[label] = TaskBlock(label, task, reader.log_file, said_in(data))
         except InvalidInput as error:
             problems += error.problems
     if problems:

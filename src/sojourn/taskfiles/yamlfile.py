@@ -12,7 +12,7 @@ import yaml
 
 from sojourn.core.argument import PAIRS
 from sojourn.core.errors import InvalidInput, Problem
-from sojourn.taskfiles.decode import INNER, decode_task, paths_of
+from sojourn.taskfiles.decode import INNER, decode_task, paths_of, said_in
 from sojourn.taskfiles.reading import Source, read_text, refusal
 
 if TYPE_CHECKING:
@@ -27,11 +27,12 @@ _TEXT_MAPS = paths_of(PAIRS)
 _MAPS = (*_TEXT_MAPS, *INNER)
 
 
-def read_yaml(path: Path) -> Task:
-    """The one task of a YAML file."""
+def read_yaml(path: Path) -> tuple[Task, frozenset[str]]:
+    """The one task of a YAML file, and the arguments that it says something of."""
     reader = _Reader(path)
     data = reader.load()
-    return decode_task(data, Source(str(path), "", reader.lines), path.parent, reader.problems)
+    source = Source(str(path), "", reader.lines)
+    return decode_task(data, source, path.parent, reader.problems), said_in(data)
 
 
 class _Reader:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from sojourn import clouds
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.status import State
+from sojourn.core.task import DEFAULT_REGION
 from sojourn.terraform.plugin.schema import BOOL, NUMBER, STRING, Attribute, Type
 from sojourn.terraform.plugin.values import Object, Unknown
 from sojourn.terraform.sshkeys import public_key
 from sojourn.terraform.startupscript import of_cloud_init
+from sojourn.terraform.taskschema import region_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +64,13 @@ def arguments(named: str) -> tuple[Attribute, ...]:
         argument(
             "cloud", STRING, f"Cloud to run on: {clouds.any_of('`')}.", default=clouds.FOR_MACHINES
         ),
-        argument("region", STRING, "Cloud region or zone.", default="us-west"),
+        argument(
+            "region",
+            STRING,
+            "Cloud region or zone.",
+            default=DEFAULT_REGION,
+            default_in=region_in,
+        ),
         argument("name", STRING, named, readable=False),
         argument(
             "image",
@@ -96,7 +104,7 @@ def arguments(named: str) -> tuple[Attribute, ...]:
 
 
 def _of_one_cloud() -> list[Attribute]:
-    found = [each for name in clouds.NAMES for each in clouds.about(name).machine_arguments]
+    found = [each for name in clouds.KINDS for each in clouds.about(name).machine_arguments]
     return [argument(each.name, _TEXT_MAP if each.pairs else STRING, each.help) for each in found]
 
 
@@ -136,7 +144,7 @@ def notes_on(values: Object) -> list[str]:
         )
     idle = [
         each.name
-        for name in clouds.NAMES
+        for name in clouds.KINDS
         for each in clouds.about(name).machine_arguments
         if not each.target and values[each.name] not in EMPTY
     ]
@@ -219,10 +227,10 @@ def _strangers(values: Object) -> list[Problem]:
     cloud = values["cloud"]
     if not isinstance(cloud, str):
         return []
-    own = clouds.known(cloud)
+    own = clouds.kind_of(cloud) if clouds.exists(cloud) else cloud
     return [
         Problem(each.name, f"has no effect with cloud = {cloud!r}")
-        for name in clouds.NAMES
+        for name in clouds.KINDS
         for each in clouds.about(name).machine_arguments
         if name != own
         and values[each.name] not in EMPTY
@@ -234,7 +242,7 @@ def fields_of(values: Object) -> dict[str, Any]:
     """The fields of a task that they set. What is not known yet is taken for something valid."""
     fields: dict[str, Any] = {
         "cloud": known(values["cloud"], clouds.FOR_MACHINES),
-        "region": known(values["region"], "us-west"),
+        "region": known(values["region"], ""),
         "machine": _machine(values),
         "image": _image(values),
         "disk_size": int(known(values["instance_hdd_size"], 10)),
@@ -244,8 +252,8 @@ def fields_of(values: Object) -> dict[str, Any]:
         "options": {},
         "output": "",
     }
-    own = clouds.known(str(fields["cloud"]))
-    if own in clouds.NAMES:
+    if clouds.exists(str(fields["cloud"])):
+        own = clouds.kind_of(str(fields["cloud"]))
         _add_cloud_arguments(own, values, fields)
         _add_key(own, values, fields)
     return fields

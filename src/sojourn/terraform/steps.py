@@ -97,10 +97,11 @@ def _left(handle: api.Handle, ctx: Context) -> bool:
 
 def handle_of(state: Object, ctx: Context) -> api.Handle:
     """The task that a state tells of."""
-    if clouds.known(state["cloud"]) not in clouds.NAMES:
+    if not clouds.exists(state["cloud"]):
         raise Conflict(
-            f"{state['id']} uses the cloud {state['cloud']!r}, which this version does not support",
-            hint="If another provider created it, destroy it with that provider, or run "
-            "`terraform state rm` to remove it from the state.",
+            f"{state['id']} uses the cloud {state['cloud']!r}, which is not known here",
+            hint="If it is a name in your settings, add it there: run `sojourn config`. If another "
+            "provider created it, destroy it with that provider, or run `terraform state rm` to "
+            "remove it from the state.",
         )
     return api.get(state["id"], cloud=state["cloud"], ctx=ctx)

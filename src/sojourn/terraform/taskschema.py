@@ -20,7 +20,7 @@ from sojourn.core.argument import (
 )
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.gang import Mpi
-from sojourn.core.task import Storage, Task
+from sojourn.core.task import DEFAULT_REGION, Storage, Task
 from sojourn.terraform.plugin.schema import (
     BOOL,
     NUMBER,
@@ -36,7 +36,7 @@ from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown, is_known
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OBSERVED", "TASK", "settled", "storage_of", "task_of"]
+__all__ = ["OBSERVED", "TASK", "region_in", "settled", "storage_of", "task_of"]
 
 _TEXTS = Type("list", STRING)
 _TEXT_MAP = Type("map", STRING)
@@ -70,6 +70,15 @@ def _gang_by_mpi(config: Mapping[str, Any]) -> Any:
     return UNKNOWN if isinstance(mpi, Unknown) else mpi is not None
 
 
+def region_in(config: Mapping[str, Any]) -> Any:
+    """The region of a configuration that names none: that of its cloud, as settings name it."""
+    cloud = config.get("cloud")
+    if isinstance(cloud, Unknown):
+        return UNKNOWN
+    # An unknown cloud is refused elsewhere.
+    return clouds.region_of(cloud if cloud and clouds.exists(cloud) else clouds.FOR_MACHINES)
+
+
 def _same_mpi(one: Any, other: Any) -> bool:
     """What is not said is the default."""
     if one is None or other is None:
@@ -96,6 +105,7 @@ _ORDER = (
 _MORE: dict[str, dict[str, Any]] = {
     "cloud": {"required": True, "default": None},  # a configuration says where it runs
     "script": {"required": True},
+    "region": {"default": DEFAULT_REGION, "default_in": region_in},
     "gang": {"default_in": _gang_by_mpi},
     "mpi": {"type": _TEXT_MAP, "same": _same_mpi},
     "name": {"default": None},

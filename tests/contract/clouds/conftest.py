@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.full)
 
 
-@pytest.fixture(params=map(_parameter, sorted(clouds.NAMES)))
+@pytest.fixture(params=map(_parameter, sorted(clouds.KINDS)))
 def kit(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,

@@ -42,7 +42,7 @@ class _Fake:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> _Fake:
     made = _Fake(None)
-    monkeypatch.setattr(clouds, "mpi_operator", lambda: made)
+    monkeypatch.setattr(clouds, "mpi_operator", lambda cloud: made)
     return made
 
 

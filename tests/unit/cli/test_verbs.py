@@ -299,7 +299,7 @@ def test_doctor(shell: Shell) -> None:
     result = shell("doctor")
     assert (result.returncode, result.stderr) == (0, "")
     subjects = {line.split()[1] for line in result.stdout.splitlines()}
-    assert {"sojourn", "python", "click", "obstore", "store", *clouds.NAMES} < subjects
+    assert {"sojourn", "python", "click", "obstore", "store", *clouds.KINDS} < subjects
     assert "conditional writes work" in result.stdout
     assert list(shell.home.iterdir()) == []
 

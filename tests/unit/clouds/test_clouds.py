@@ -12,6 +12,7 @@ import pytest
 
 from sojourn import Task, clouds
 from sojourn.cli.commands.run import run
+from sojourn.clouds import kinds, named
 from sojourn.core.about import About
 from sojourn.core.errors import MissingDependency
 
@@ -30,19 +31,23 @@ _ABOUT = About(
 def moon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
     """A cloud that a folder and a name have made."""
     module = ModuleType("sojourn.clouds.moon")
-    vars(module).update(ABOUT=_ABOUT, make_cloud=lambda: "made", examine=lambda: iter(()))
+    vars(module).update(
+        ABOUT=_ABOUT, make_cloud=lambda name, settings: "made", examine=lambda settings: iter(())
+    )
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(clouds, "NAMES", (*clouds.NAMES, "moon"))
+    every = kinds.KINDS
+    for each in (clouds, kinds, named):
+        monkeypatch.setattr(each, "KINDS", (*every, "moon"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("MOON_KEY", raising=False)
     return module
 
 
 def test_the_first_is_the_default() -> None:
-    assert Task("#!/bin/sh").cloud == clouds.NAMES[0]
+    assert Task("#!/bin/sh").cloud == clouds.KINDS[0]
 
 
-@pytest.mark.parametrize("name", clouds.NAMES)
+@pytest.mark.parametrize("name", clouds.KINDS)
 def test_what_a_cloud_says_is_complete(name: str) -> None:
     about = clouds.about(name)
     assert about.title
@@ -52,7 +57,7 @@ def test_what_a_cloud_says_is_complete(name: str) -> None:
 
 def test_all_are_named(moon: ModuleType) -> None:
     assert clouds.any_of().endswith(" or moon")
-    assert clouds.any_of("`").startswith(f"`{clouds.NAMES[0]}`, ")
+    assert clouds.any_of("`").startswith(f"`{clouds.KINDS[0]}`, ")
 
 
 def test_help_lists_the_options_of_each_cloud(moon: ModuleType) -> None:

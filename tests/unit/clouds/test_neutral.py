@@ -13,7 +13,7 @@ from sojourn import clouds
 _ROOT = Path(sojourn.__file__).parent
 _SUFFIXES = {".py", ".sh", ".proto"}
 _KNOWN = {"aws", "az", "boto", "boto3", "botocore", "gcp", "k8s", "kubernetes"}
-_WORDS = sorted((_KNOWN | set(clouds.NAMES)) - {"local"})  # a common word: only whole texts count
+_WORDS = sorted((_KNOWN | set(clouds.KINDS)) - {"local"})  # a common word: only whole texts count
 _NAMES = re.compile(rf"(?<![a-z])({'|'.join(_WORDS)})(?![a-z0-9])", re.IGNORECASE)
 _ALLOWED = {("core/task.py", "local")}  # the default of a field
 _ROOMS = {"kube": {"k8s", "kubernetes"}}  # packages that are for one kind of cloud
@@ -25,7 +25,7 @@ def _named(path: Path) -> Iterator[str]:
     if path.suffix != ".py":
         return
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Constant) and node.value in clouds.NAMES:
+        if isinstance(node, ast.Constant) and node.value in clouds.KINDS:
             yield str(node.value)
         if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith("sojourn.clouds."):
             yield str(node.module)

@@ -23,7 +23,7 @@ def test_defaults() -> None:
     assert dataclasses.asdict(task) == {
         "script": SCRIPT,
         "cloud": "local",
-        "region": "us-west",
+        "region": "",
         "machine": "m",
         "disk_size": -1,
         "spot": -1,

@@ -22,7 +22,7 @@ def test_a_cloud_without_images_says_what_to_use(cloud: str, instead: str) -> No
 
 
 def test_every_cloud_without_images_has_something_else() -> None:
-    for name in clouds.NAMES:
+    for name in clouds.KINDS:
         cloud = clouds.load(name)
         assert (cloud.images() is None) == bool(cloud.features.instead_of_images)
 

@@ -14,7 +14,7 @@ import pytest
 import sojourn
 from sojourn import Handle, State, Task
 from sojourn.clouds.local import make_cloud
-from sojourn.clouds.local.locations import data_root
+from sojourn.clouds.local.locations import Roots
 from sojourn.core.context import Context
 from sojourn.core.ids import TaskId
 from sojourn.host.folders import TaskFolders
@@ -34,7 +34,7 @@ def handle(own_folders: Path) -> Handle:
 
 
 def folders_of(handle: Handle) -> TaskFolders:
-    return TaskFolders(data_root() / handle.id)
+    return TaskFolders(Roots.of().tasks / handle.id)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_what_lost_its_agent_and_its_supervisor_is_found(handle: Handle, machine
     until(lambda: len(marked(machine, MARK)) >= 4)  # agent, shell, and two that sleep
     (agent,) = agents(task)
     assert set(strays(task)) == set(marked(machine, MARK))
-    scaler = make_cloud().scaler(TaskId.parse(handle.id))
+    scaler = make_cloud("local", {}).scaler(TaskId.parse(handle.id))
     lock = task.supervisor_lock
     os.kill(agent, signal.SIGSTOP)  # else it would end its script when its supervisor is gone
     os.kill(int(lock.read_text().split()[0]), signal.SIGKILL)

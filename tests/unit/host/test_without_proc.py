@@ -13,7 +13,7 @@ import pytest
 
 import sojourn
 from sojourn import Handle, State, Task
-from sojourn.clouds.local.locations import data_root
+from sojourn.clouds.local.locations import Roots
 from sojourn.core.ids import TaskId
 from sojourn.host import orphans
 from sojourn.host.exec_sessions import add_guest, kill_guests
@@ -63,7 +63,7 @@ def test_a_pid_that_is_used_again_gets_no_signal(
 ) -> None:
     handle: Handle = sojourn.create(Task("#!/bin/sh\nsleep 300\n"))
     until(lambda: handle.status().state is State.RUNNING)
-    folders = TaskFolders(data_root() / handle.id)
+    folders = TaskFolders(Roots.of().tasks / handle.id)
     supervisor = Supervised.parse(folders.supervisor_lock.read_text()).pid
     assert supervisor
     assert orphans.is_supervisor(supervisor, folders)

@@ -22,7 +22,7 @@ def test_a_script_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
 def test_suffixes_in_capitals(tmp_path: Path) -> None:
     file = tmp_path / "TASK.YAML"
     file.write_text("script: '#!x'")
-    assert read_tasks(file) == [TaskFile("TASK", Task("#!x"))]
+    assert read_tasks(file) == [TaskFile("TASK", Task("#!x"), said=frozenset({"script"}))]
 
 
 def test_a_script_needs_a_shebang(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ storage:
 def test_defaults_and_label(tmp_path: Path) -> None:
     file = tmp_path / "train.yml"
     file.write_text(SCRIPT)
-    assert read_tasks(file) == [TaskFile("train", Task("#!/bin/sh"))]
+    assert read_tasks(file) == [TaskFile("train", Task("#!/bin/sh"), said=frozenset({"script"}))]
 
 
 def test_workdir_is_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

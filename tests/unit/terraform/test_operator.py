@@ -45,7 +45,7 @@ class _Fake:
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> _Fake:
     made = _Fake()
-    monkeypatch.setattr(clouds, "mpi_operator", lambda: made)
+    monkeypatch.setattr(clouds, "mpi_operator", lambda cloud: made)
     return made
 
 

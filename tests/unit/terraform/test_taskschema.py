@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sojourn import clouds
 from sojourn.core.errors import InvalidInput
 from sojourn.core.gang import Mpi
 from sojourn.core.status import State
@@ -231,7 +232,7 @@ def test_defaults_of_mpi_change_nothing() -> None:
 
 
 def test_an_imported_gang_needs_no_replacement() -> None:
-    task = Task(script=_SCRIPT, mpi=Mpi(2), files={"a": "b"})
+    task = clouds.placed(Task(script=_SCRIPT, mpi=Mpi(2), files={"a": "b"}))
     assert task_of(_values(**described(task))) == replace(task, storage=_BLANK)
     prior = {**_values(**described(task)), "id": "tpi-x"}
     config = _values(mpi={"slots": "2"}, files={"a": "b"})

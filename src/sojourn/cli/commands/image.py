@@ -9,7 +9,7 @@ import click
 
 from sojourn import clouds
 from sojourn.cli.session import display_options, opened
-from sojourn.cli.taskoptions import PATH, fields_from
+from sojourn.cli.taskoptions import PATH, machine_fields
 from sojourn.core.images import MADE
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def make(name: str, script: str, as_json: bool, **options: Any) -> None:
     from sojourn.taskfiles.reading import read_text
 
     with opened(as_json=as_json) as session:
-        fields = cast("Fields", fields_from(options))
+        fields = cast("Fields", machine_fields(options))
         made = images.make(name, read_text(Path(script)), ctx=session.ctx, **fields)
         session.renderer.result(_row(options["cloud"], made), f"{MADE}{made.name}")
 

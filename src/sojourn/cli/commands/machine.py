@@ -21,7 +21,7 @@ from sojourn.cli.session import (
     opened,
     tty_option,
 )
-from sojourn.cli.taskoptions import PATH, fields_from, machine_options
+from sojourn.cli.taskoptions import PATH, machine_fields, machine_options
 from sojourn.core.durations import format_seconds
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def create(script: str | None, gitignore: bool, as_json: bool, **options: Any) -
 
     with opened(as_json=as_json) as session:
         text = read_text(Path(script)) if script else ""
-        task = machine_task(text, cast("Fields", fields_from(options)))
+        task = machine_task(text, cast("Fields", machine_fields(options)))
         made = api.Machine.make(task, gitignore=gitignore, ctx=session.ctx)
         row = {"type": "created", "id": made.id, "address": made.address}
         session.renderer.result(row, made.id)

@@ -28,13 +28,17 @@ def mpi() -> None:
 
 
 mpi.add_command(run)
+_cloud = click.option(
+    "--cloud", default="", metavar="NAME", help="Named cloud (default: this computer's cluster)."
+)
 
 
 @mpi.command()
 @click.option("--namespace", default="", help=f"Namespace of its own (default: {NAMESPACE}).")
 @click.option("--image", default="", help="Copy of its image, if the cluster cannot pull it.")
+@_cloud
 @display_options
-def install(namespace: str, image: str, as_json: bool) -> None:
+def install(namespace: str, image: str, cloud: str, as_json: bool) -> None:
     """Install mpi-operator, and wait until it is ready.
 
     If another tool installed one, it is left as it is. Run it again to change the image, or to
@@ -47,15 +51,16 @@ def install(namespace: str, image: str, as_json: bool) -> None:
     from sojourn.api import mpi as operator
 
     with opened(as_json=as_json) as session:
-        found = operator.install(namespace=namespace, image=image, ctx=session.ctx)
+        found = operator.install(namespace=namespace, image=image, cloud=cloud, ctx=session.ctx)
         text = f"Installed {found}" if found.ours else f"Found {found}"
         session.renderer.result(_row(found), text)
 
 
 @mpi.command()
 @click.option("--force", is_flag=True, help="Remove it even if MPIJobs exist; deletes them, too.")
+@_cloud
 @display_options
-def uninstall(force: bool, as_json: bool) -> None:
+def uninstall(force: bool, cloud: str, as_json: bool) -> None:
     """Remove mpi-operator, if Sojourn installed it.
 
     \b
@@ -64,7 +69,7 @@ def uninstall(force: bool, as_json: bool) -> None:
     from sojourn.api import mpi as operator
 
     with opened(as_json=as_json) as session:
-        removed = operator.uninstall(force=force, ctx=session.ctx)
+        removed = operator.uninstall(force=force, cloud=cloud, ctx=session.ctx)
         text = "Removed mpi-operator" if removed else []
         session.renderer.result({"type": "mpi-operator-removed", "removed": removed}, text)
         if not removed:
@@ -72,9 +77,10 @@ def uninstall(force: bool, as_json: bool) -> None:
 
 
 @mpi.command()
+@_cloud
 @display_options
 @click.pass_context
-def status(ctx: click.Context, as_json: bool) -> None:
+def status(ctx: click.Context, cloud: str, as_json: bool) -> None:
     """Show which mpi-operator there is, and if it is ready.
 
     Exits with 1 if there is none, or if it is not ready. Without the right to list deployments,
@@ -87,7 +93,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
     from sojourn.cli.rows import table
 
     with opened(as_json=as_json) as session:
-        found = operator.status(ctx=session.ctx)
+        found = operator.status(cloud=cloud, ctx=session.ctx)
         if found is None:
             session.renderer.result(_row(None), "mpi-operator is not installed")
         else:

@@ -14,12 +14,13 @@ from sojourn.cli.commandline import WORDS, Typed, WithCommand
 from sojourn.cli.commands.run import show_plan
 from sojourn.cli.session import Session, display_options, opened
 from sojourn.cli.target import is_command, read_target, stranded
-from sojourn.cli.taskoptions import PATH, fields_from, mpi_options
+from sojourn.cli.taskoptions import PATH, defaults_for, fields_from, mpi_options
+from sojourn.core.argument import MPI
 from sojourn.core.errors import InvalidInput
 from sojourn.core.mpirun import HPL_INPUTS, check_grids, check_processes, with_launcher
-from sojourn.taskfiles.changes import changed
 
 if TYPE_CHECKING:
+    from sojourn.cli.defaults import Defaults
     from sojourn.core.task import Task
 
 _NAME = "sojourn.name"
@@ -88,7 +89,8 @@ def run(
         ctx.fail("missing NAME: `sojourn mpi run NAME [OPTIONS] -- COMMAND`")
     with opened(as_json=as_json, timestamps=timestamps) as session:
         _check_name(name)
-        task = _task(ctx, session, {**fields_from(options), "name": name})
+        under = defaults_for(MPI, options)
+        task = _task(ctx, session, {**fields_from(options), "name": name}, under)
         if dry_run:
             ctx.exit(show_plan(session, [task], gitignore))
         ctx.exit(_run(session, task, gitignore, keep, keep_failed))
@@ -100,8 +102,8 @@ def _check_name(name: str) -> None:
         raise InvalidInput("name", f"must be usable as a file name, results/NAME.txt, got {name!r}")
 
 
-def _task(ctx: click.Context, session: Session, given: dict[str, Any]) -> Task:
-    typed, workdir = Typed.of(ctx), given.get("workdir", "")
+def _task(ctx: click.Context, session: Session, given: dict[str, Any], under: Defaults) -> Task:
+    typed, workdir = Typed.of(ctx), under.workdir(given)
     given = {"mpi": {}, **given}
     command: tuple[str, ...] = ()
     if typed.words and (typed.dashed or is_command(typed.words[0], workdir)):
@@ -113,7 +115,7 @@ def _task(ctx: click.Context, session: Session, given: dict[str, Any]) -> Task:
     found = read_target(ctx, typed, workdir)
     if len(found) > 1:
         raise InvalidInput("script", f"{typed.words[0]} has {len(found)} tasks; must have one")
-    task = changed(found[0], given)
+    task = under.fill(found[0], given)
     if command:
         check_processes(task, command)
     for path, text in _inputs(task):

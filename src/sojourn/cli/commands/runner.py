@@ -10,7 +10,7 @@ import click
 
 from sojourn.cli.each import deleted_meanwhile, tell_deleted, to_each
 from sojourn.cli.session import Session, display_options, is_verbose, opened
-from sojourn.cli.taskoptions import PATH, fields_from, machine_options
+from sojourn.cli.taskoptions import PATH, machine_fields, machine_options
 from sojourn.forges import DRIVERS
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def launch(as_json: bool, startup_script: str | None, **options: Any) -> None:
 
     with opened(as_json=as_json) as session:
         text = read_text(Path(startup_script)) if startup_script else ""
-        fields = cast("Fields", fields_from(options))
+        fields = cast("Fields", machine_fields(options))
         made = runners.launch(startup_script=text, ctx=session.ctx, **fields)
         if made is not None:
             session.renderer.result({"type": "launched", "id": made.id}, made.id)

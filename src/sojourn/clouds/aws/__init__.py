@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.vm import OPTIONS
-from sojourn.core.about import About, MachineArgument
+from sojourn.core.about import About, MachineArgument, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
@@ -34,6 +34,10 @@ ABOUT = About(
     ),
     files=("~/.aws/credentials", "~/.aws/config"),
     options=(*OPTIONS, _SECURITY_GROUP),
+    settings=(
+        Setting("profile", "profile in ~/.aws/config or ~/.aws/credentials"),
+        Setting("region", "region of tasks that name none"),
+    ),
     machine_arguments=(
         MachineArgument(
             "aws_security_group",
@@ -45,17 +49,17 @@ ABOUT = About(
 )
 
 
-def make_cloud() -> Cloud:
-    """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
+def make_cloud(name: str, settings: Mapping[str, str]) -> Cloud:
+    """The cloud as settings, or this computer's configuration, reach it; asks nobody anything."""
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.aws.cloud import AwsCloud
 
-    return AwsCloud(Account())
+    return AwsCloud(Account(settings.get("profile", "")), name)
 
 
-def examine() -> Iterator[Finding]:
+def examine(settings: Mapping[str, str]) -> Iterator[Finding]:
     """What there is to tell of the account; asks it, with little patience."""
     from sojourn.clouds.aws.account import Account
     from sojourn.clouds.aws.checkup import look
 
-    yield from look(Account(tries=2))
+    yield from look(Account(settings.get("profile", ""), tries=2))

@@ -23,7 +23,8 @@ _TRIES = 8  # boto waits longer before each, as AWS asks for
 class Account:
     """Makes clients for services and regions, each once."""
 
-    def __init__(self, tries: int = 0) -> None:
+    def __init__(self, profile: str = "", *, tries: int = 0) -> None:
+        self._profile = profile  # empty: what boto3 finds
         self._tries = tries  # 0: as many as usual
         self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
@@ -36,7 +37,15 @@ class Account:
         except ImportError as error:
             raise MissingDependency("aws", "AWS needs boto3, which is not installed") from error
         with translated("AWS"):
-            return boto3.Session()
+            return boto3.Session(profile_name=self._profile or None)
+
+    def address(self) -> str:
+        """The access key, which tells accounts apart without a call; empty if there is none."""
+        try:
+            found = self.session.get_credentials()
+            return str(found.access_key) if found else ""
+        except Exception:  # of boto3: what is wrong is said by the first call
+            return ""
 
     def regions(self) -> dict[str, str]:
         """All that boto3 knows of, by partition: to ask one that is not there takes minutes."""

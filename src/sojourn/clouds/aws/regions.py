@@ -22,7 +22,8 @@ _PARTITIONS = {"cn-": "aws-cn", "us-gov-": "aws-us-gov"}
 
 
 def region(name: str) -> str:
-    """AWS's name of a region."""
+    """AWS's name of a region; of none, the first."""
+    name = name or next(iter(_REGIONS))
     if name in _REGIONS:
         return _REGIONS[name]
     if not _REGION.fullmatch(name):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.vm import OPTIONS
-from sojourn.core.about import About
+from sojourn.core.about import About, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
@@ -28,20 +28,24 @@ ABOUT = About(
     ),
     files=("~/.azure/azureProfile.json",),
     options=OPTIONS,
+    settings=(
+        Setting("subscription", "ID of the subscription"),
+        Setting("region", "region of tasks that name none"),
+    ),
 )
 
 
-def make_cloud() -> Cloud:
-    """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
+def make_cloud(name: str, settings: Mapping[str, str]) -> Cloud:
+    """The cloud as settings, or this computer's configuration, reach it; asks nobody anything."""
     from sojourn.clouds.az.account import Account
     from sojourn.clouds.az.cloud import AzureCloud
 
-    return AzureCloud(Account())
+    return AzureCloud(Account(settings.get("subscription", "")), name)
 
 
-def examine() -> Iterator[Finding]:
+def examine(settings: Mapping[str, str]) -> Iterator[Finding]:
     """What there is to tell of the subscription; asks it, with little patience."""
     from sojourn.clouds.az.account import Account
     from sojourn.clouds.az.checkup import look
 
-    yield from look(Account(tries=2))
+    yield from look(Account(settings.get("subscription", ""), tries=2))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.az import credentials
 from sojourn.clouds.az.errors import translated
-from sojourn.core.errors import MissingDependency
+from sojourn.core.errors import MissingDependency, SojournError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,8 @@ _END = 64 * 1024  # bytes
 class Account:
     """Talks to one subscription; threads may share it."""
 
-    def __init__(self, tries: int = 0) -> None:
+    def __init__(self, subscription: str = "", *, tries: int = 0) -> None:
+        self._chosen = subscription  # empty: the one of the variable, or the default one
         self._tries = tries  # 0: as many as usual
         self._login = credentials.Login()
         self._lock = threading.Lock()
@@ -55,7 +56,14 @@ class Account:
     @cached_property
     def subscription(self) -> str:
         """Its id. None is selected: raises AuthError."""
-        return credentials.subscription()
+        return self._chosen or credentials.subscription()
+
+    def address(self) -> str:
+        """The subscription, which tells accounts apart; empty if none is selected."""
+        try:
+            return self.subscription
+        except SojournError:
+            return ""
 
     @property
     def scope(self) -> str:

@@ -18,7 +18,8 @@ _REGION = re.compile(r"[a-z]+\d?")
 
 
 def region(name: str) -> str:
-    """Azure's name of a region."""
+    """Azure's name of a region; of none, the first."""
+    name = name or next(iter(_REGIONS))
     if name in _REGIONS:
         return _REGIONS[name]
     plain = name.replace(" ", "").lower()  # "West US 2" is westus2

@@ -31,7 +31,8 @@ _CHANGES = frozenset(("POST", "PATCH", "DELETE"))
 class Account:
     """Makes calls; threads may share it."""
 
-    def __init__(self, tries: int = 0) -> None:
+    def __init__(self, *, project: str = "", credentials: str = "", tries: int = 0) -> None:
+        self._asked = {"project": project, "file": credentials}
         self._tries = tries  # 0: as many as usual
         self._lock = threading.Lock()
         self._login: Login | None = None
@@ -41,12 +42,19 @@ class Account:
     def login(self) -> Login:
         with self._lock:
             if self._login is None:
-                self._login = log_in()
+                self._login = log_in(**self._asked)
             return self._login
 
     @property
     def project(self) -> str:
         return self.login.project
+
+    def address(self) -> str:
+        """The project, which tells accounts apart; empty if there is no login."""
+        try:
+            return self.project
+        except SojournError:
+            return ""
 
     def url(self, service: str, path: str = "") -> str:
         """Of a service, such as `storage`; another endpoint has the host as the first of a path."""

@@ -75,27 +75,30 @@ class Login:
         return str(name or getattr(self.credentials, "account", "") or "")
 
 
-def log_in() -> Login:
-    """With what this computer has. Nothing: raises AuthError."""
-    data = os.environ.get(_DATA)
-    with _translated(_DATA if data else _FILE), warnings.catch_warnings():
+def log_in(*, project: str = "", file: str = "") -> Login:
+    """With the credentials in a file, or what this computer has. Nothing: raises AuthError."""
+    data = "" if file else os.environ.get(_DATA)
+    with _translated(file or (_DATA if data else _FILE)), warnings.catch_warnings():
         # It warns of files from strangers, and of logins without a project, which we look for.
         warnings.simplefilter("ignore")
         import google.auth
 
         made: Any = google.auth  # half of it has types
-        if data:
-            found, project = made.load_credentials_from_dict(_parsed(data), scopes=[SCOPE])
+        if file:
+            found, own = made.load_credentials_from_file(file, scopes=[SCOPE])
+        elif data:
+            found, own = made.load_credentials_from_dict(_parsed(data), scopes=[SCOPE])
         else:
-            found, project = made.default(scopes=[SCOPE], request=_Transport())
-    named = next((os.environ[name] for name in _PROJECTS if os.environ.get(name)), "")
-    chosen = named or project or _project_in(found)
+            found, own = made.default(scopes=[SCOPE], request=_Transport())
+    # A file that was chosen for one cloud is not for the project of another one.
+    named = "" if file else next(filter(None, map(os.environ.get, _PROJECTS)), "")
+    chosen = project or named or own or _project_in(found)
     if not chosen:
         raise AuthError(
             "No Google Cloud project found",
             hint="Set GOOGLE_CLOUD_PROJECT to the ID of your project.",
         )
-    return Login(found, str(chosen), _DATA if data else _source())
+    return Login(found, str(chosen), file or (_DATA if data else _source()))
 
 
 def _parsed(data: str) -> Mapping[str, Any]:

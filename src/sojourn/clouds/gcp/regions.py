@@ -19,7 +19,8 @@ _REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+")
 
 
 def zone(name: str) -> str:
-    """Google's name of a zone."""
+    """Google's name of a zone; of none, the first."""
+    name = name or next(iter(_ZONES))
     if name in _ZONES:
         return _ZONES[name]
     if _REGION.fullmatch(name):

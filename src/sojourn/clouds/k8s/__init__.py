@@ -10,44 +10,50 @@ from typing import TYPE_CHECKING
 from sojourn.clouds.k8s.about import ABOUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sojourn.core.finding import Finding
     from sojourn.core.interfaces import Cloud
     from sojourn.core.operators import MpiOperator
     from sojourn.core.task import Task
+    from sojourn.kube.kubeconfig import Asked
 
 __all__ = ["ABOUT", "examine", "make_cloud", "make_mpi_operator", "role_for"]
 
 
-def make_cloud() -> Cloud:
-    """The cloud as this computer's configuration reaches it; asks nobody anything yet."""
+def make_cloud(name: str, settings: Mapping[str, str]) -> Cloud:
+    """The cloud as settings, or this computer's configuration, reach it; asks nobody anything."""
     from sojourn.clouds.k8s.cloud import KubernetesCloud
 
-    return KubernetesCloud()
+    return KubernetesCloud(_asked(settings), name)
 
 
-def examine() -> Iterator[Finding]:
+def examine(settings: Mapping[str, str]) -> Iterator[Finding]:
     """What there is to tell of the cluster; asks it, with little patience."""
     from sojourn.clouds.k8s.checkup import look
     from sojourn.kube.api import Api
-    from sojourn.kube.kubeconfig import load
 
-    yield from look(Api(load, patience=2.0))
+    yield from look(Api(_asked(settings).login, patience=2.0))
 
 
-def make_mpi_operator() -> MpiOperator:
-    """The one of the cluster that this computer's configuration leads to."""
+def make_mpi_operator(settings: Mapping[str, str]) -> MpiOperator:
+    """The one of the cluster."""
     from sojourn.clouds.k8s.operator import KubernetesMpiOperator
     from sojourn.kube.api import Api
-    from sojourn.kube.kubeconfig import load
 
-    return KubernetesMpiOperator(Api(load))
+    return KubernetesMpiOperator(Api(_asked(settings).login))
 
 
-def role_for(tasks: Iterable[Task]) -> str:
+def role_for(tasks: Iterable[Task], settings: Mapping[str, str]) -> str:
     """The least Role of a user who runs these tasks; needs no cluster."""
     from sojourn.clouds.k8s.roles import role_text
-    from sojourn.kube.kubeconfig import namespace_here
 
-    return role_text(tasks, namespace_here())
+    return role_text(tasks, _asked(settings).namespace_here())
+
+
+def _asked(settings: Mapping[str, str]) -> Asked:
+    from sojourn.kube.kubeconfig import Asked
+
+    return Asked(
+        settings.get("context", ""), settings.get("namespace", ""), settings.get("kubeconfig", "")
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sojourn.core.about import About, MachineArgument
+from sojourn.core.about import About, MachineArgument, Setting
 
 __all__ = ["ABOUT"]
 
@@ -24,6 +24,12 @@ ABOUT = About(
         ("pod", "YAML with `metadata` and `spec`, merged into pods as `kubectl patch` does"),
         ("queue", "queue of Volcano, which starts all machines of a gang together"),
         ("storage_class", "storage class of the task's claim (default: the cluster's)"),
+    ),
+    settings=(
+        Setting("context", "context of the kubeconfig"),
+        Setting("namespace", "namespace of tasks"),
+        Setting("kubeconfig", "kubeconfig file", path=True),
+        Setting("region", "labels of the nodes to run on, of tasks that name none"),
     ),
     mpi_operator=True,
     role=True,

@@ -16,7 +16,7 @@ from sojourn.core.gang import absolute
 from sojourn.core.ids import TaskId
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
 from sojourn.kube.api import Api
-from sojourn.kube.kubeconfig import load
+from sojourn.kube.kubeconfig import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,6 @@ def _check_bucket(place: Place, task: Task) -> None:
 class KubernetesCloud:
     """Tasks in a namespace of the user's cluster."""
 
-    name = "k8s"
     features = Features(
         mpi=("openmpi", "intel", "mpich"),
         private_machines=True,
@@ -61,9 +60,16 @@ class KubernetesCloud:
         instead_of_images="Build a container image, and use it as image docker://NAME.",
     )
 
-    def __init__(self) -> None:
-        self._api = Api(load)
+    def __init__(self, asked: Asked | None = None, name: str = "k8s") -> None:
+        self.name = name
+        self._api = Api((asked or Asked()).login)
         self._known: dict[TaskId, TaskObjects] = {}
+
+    def address(self) -> str:
+        try:
+            return f"{self._api.login.cluster.server} {self._api.namespace}"
+        except SojournError:
+            return ""
 
     def check_form(self, task: Task) -> None:
         parse_machine(task.machine)

@@ -7,7 +7,6 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from sojourn.clouds.local.launcher import HOW_TO_INSTALL, find_launcher
-from sojourn.clouds.local.locations import data_root, machines_root
 from sojourn.core.errors import SojournError
 from sojourn.core.finding import Finding
 from sojourn.storage.store import StoreAddress, open_store
@@ -16,14 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sojourn.clouds.local.locations import Roots
+
 __all__ = ["look"]
 
 
-def look() -> Iterator[Finding]:
+def look(roots: Roots) -> Iterator[Finding]:
     """Whether there is room, and whether the store can do what it has to."""
-    yield _folder("local store", data_root())
-    yield _folder("local machines", machines_root())
-    yield _store()
+    yield _folder("local store", roots.tasks)
+    yield _folder("local machines", roots.machines)
+    yield _store(roots.tasks)
     found = find_launcher()
     missing = f"not found, required by MPI tasks on this computer; {HOW_TO_INSTALL}"
     yield Finding("ok" if found else "note", "local mpirun", found or missing)
@@ -46,10 +47,10 @@ def _folder(subject: str, folder: Path) -> Finding:
     return Finding("ok", subject, f"{folder}, {free:.1f} GiB free")
 
 
-def _store() -> Finding:
+def _store(tasks: Path) -> Finding:
     """Leases need a store that creates an object for exactly one of its callers."""
     try:
-        with tempfile.TemporaryDirectory(dir=_existing(data_root())) as folder:
+        with tempfile.TemporaryDirectory(dir=_existing(tasks)) as folder:
             store = open_store(StoreAddress(f"file://{folder}"))
             works = store.put_new("probe", b"1") and not store.put_new("probe", b"2")
     except (SojournError, OSError) as error:

@@ -7,22 +7,21 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sojourn.clouds.local import locations
 from sojourn.core.argument import arguments_of
 from sojourn.core.errors import InvalidInput, NotFound
 from sojourn.core.ids import TaskId
 from sojourn.core.images import container_image, made_image
 from sojourn.core.interfaces import Data, Features, Reach, Resource, Scaler
+from sojourn.core.task import DEFAULT_REGION, Task
 from sojourn.host.folders import TaskFolders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
+    from sojourn.clouds.local.locations import Roots
     from sojourn.clouds.local.scaler import LocalScaler
     from sojourn.core.context import Context
     from sojourn.core.status import Status
-    from sojourn.core.task import Task
     from sojourn.storage.store import Store
 
 __all__ = ["LocalCloud"]
@@ -35,20 +34,19 @@ _SIZES = ("s", "m", "l", "xl")  # what may be typed for any cloud; others have t
 class LocalCloud:
     """Tasks on this computer."""
 
-    name = "local"
     features = Features(
         warm=True,
         poll=0.1,
         instead_of_images="Nothing is needed: tasks use what is installed on this computer.",
     )
 
-    def __init__(self, data_root: Path, machines_root: Path) -> None:
-        self._data_root = data_root
-        self._machines_root = machines_root
+    def __init__(self, roots: Roots, name: str = "local") -> None:
+        self.name = name
+        self._data_root = roots.tasks
+        self._machines_root = roots.machines
 
-    @classmethod
-    def from_environment(cls) -> LocalCloud:
-        return cls(locations.data_root(), locations.machines_root())
+    def address(self) -> str:
+        return str(self._data_root)
 
     def check_form(self, task: Task) -> None:
         size = task.machine.partition("+")[0]
@@ -78,13 +76,13 @@ class LocalCloud:
             if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
                 raise InvalidInput(
                     "cloud",
-                    f"the local cloud cannot write to {existing}; make it writable, "
+                    f"the cloud {self.name} cannot write to {existing}; make it writable, "
                     f"or set {variable} to another folder",
                 )
         yield from _mpi_notes(task)
-        plain = type(task)(script=task.script)
-        rented = [name for name, each in arguments_of(type(task)).items() if each.of_machine]
-        ignored = [name for name in rented if getattr(task, name) != getattr(plain, name)]
+        plain = Task(task.script, region=DEFAULT_REGION)
+        rented = [name for name, each in arguments_of(Task).items() if each.of_machine]
+        ignored = [name for name in rented if getattr(task, name) not in ("", getattr(plain, name))]
         if ignored:
             yield f"Ignoring {', '.join(ignored)}: the local cloud runs on this computer"
 

@@ -3,26 +3,30 @@
     DATA/sojourn/local/ID/                  a task, see `sojourn.host.folders`
     CACHE/sojourn/machines/ID/MACHINE/      the disk of a machine, gone when the machine is
 
-DATA is $XDG_DATA_HOME or ~/.local/share; CACHE is $XDG_CACHE_HOME or ~/.cache.
+DATA is $XDG_DATA_HOME or ~/.local/share; CACHE is $XDG_CACHE_HOME or ~/.cache. A named cloud with
+a folder has `tasks` and `machines` in it instead.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
 
 from sojourn.core.userfolders import cache_home, data_home
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["data_root", "machines_root"]
+__all__ = ["Roots"]
 
 
-def data_root() -> Path:
-    """The folder of all tasks."""
-    return data_home() / "sojourn" / "local"
+@dataclass(frozen=True)
+class Roots:
+    """The folder of all tasks, and that of all machines."""
 
+    tasks: Path
+    machines: Path
 
-def machines_root() -> Path:
-    """The folder of all machines."""
-    return cache_home() / "sojourn" / "machines"
+    @classmethod
+    def of(cls, folder: str = "") -> Roots:
+        """Those in a folder, or where this user's environment puts them."""
+        if folder:
+            return cls(Path(folder) / "tasks", Path(folder) / "machines")
+        return cls(data_home() / "sojourn" / "local", cache_home() / "sojourn" / "machines")

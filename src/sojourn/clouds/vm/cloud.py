@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sojourn.core.errors import InvalidInput
 from sojourn.core.interfaces import Data, Features, Reach, Scaler
@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["VmCloud", "check_limits"]
 
-A = TypeVar("A")
+
+class Account(Protocol):
+    """What calls are made with."""
+
+    def address(self) -> str:
+        """As `Cloud.address`."""
+
+
+A = TypeVar("A", bound=Account)
 K = TypeVar("K", bound="Known[Any]")
 S = TypeVar("S", bound="Offers[Any]")
 
@@ -45,6 +53,9 @@ class VmCloud(Generic[A, K, S]):
         self._account = account
         self._locations = locations
         self._offers = offers
+
+    def address(self) -> str:
+        return self._account.address()
 
     def check_form(self, task: Task) -> None:
         raise NotImplementedError

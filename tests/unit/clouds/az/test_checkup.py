@@ -9,7 +9,7 @@ from tests.simcloud.az.account import SimAzure
 
 
 def _found() -> dict[str, tuple[str, str]]:
-    return {each.subject: (each.verdict, each.detail) for each in examine()}
+    return {each.subject: (each.verdict, each.detail) for each in examine({})}
 
 
 def test_a_subscription_that_is_ready(laptop: SimAzure) -> None:

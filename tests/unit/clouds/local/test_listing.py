@@ -24,7 +24,7 @@ from tests.support.waiting import until
 
 def glance(handle: Handle) -> Status | None:
     task = TaskId.parse(handle.id)
-    return make_cloud().states(Context(), [task]).get(task)
+    return make_cloud("local", {}).states(Context(), [task]).get(task)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ CTX = Context()
 def test_who_follows_a_task_that_is_deleted_does_not_bring_it_back(own_folders: Path) -> None:
     handle = sojourn.create(Task("#!/bin/sh\n"))
     handle.wait()
-    data = make_cloud().data(TaskId.parse(handle.id))
+    data = make_cloud("local", {}).data(TaskId.parse(handle.id))
     data.watch(CTX)
     handle.delete()
     with pytest.raises(NotFound):

@@ -11,7 +11,7 @@ from tests.simcloud.aws_user import User, allow
 
 
 def _findings() -> dict[str, tuple[str, str]]:
-    return {finding.subject: (finding.verdict, finding.detail) for finding in aws.examine()}
+    return {finding.subject: (finding.verdict, finding.detail) for finding in aws.examine({})}
 
 
 def test_an_administrator_lacks_nothing(laptop: SimAWS) -> None:

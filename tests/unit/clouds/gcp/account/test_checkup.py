@@ -13,7 +13,7 @@ from tests.simcloud.gcp_user import User
 
 
 def _findings() -> dict[str, tuple[str, str]]:
-    return {finding.subject: (finding.verdict, finding.detail) for finding in gcp.examine()}
+    return {finding.subject: (finding.verdict, finding.detail) for finding in gcp.examine({})}
 
 
 def _become(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
