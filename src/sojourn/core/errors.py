@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "LIST_ALL",
     "AuthError",
     "Cancelled",
     "CapacityError",
