@@ -50,8 +50,9 @@ def all_tasks(
     `question`: with {tasks} for them, and {Their}.
     """
     from sojourn import api
+    from sojourn.api.rows import About
     from sojourn.cli import screen
-    from sojourn.cli.rows import About, task_columns, task_table
+    from sojourn.cli.rows import task_columns, task_table
 
     missed: list[SojournError] = []
     with opened(as_json=as_json) as session:

@@ -1,13 +1,13 @@
-"""Results as rows for --json and as text for people."""
+"""Results as text for people."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+from sojourn.api.rows import run_seconds
 from sojourn.cli.screen import Coloured, Line, state_colour
-from sojourn.cli.times import age, seconds_between
-from sojourn.core.clock import utc_now
+from sojourn.cli.times import age
 from sojourn.core.durations import format_seconds
 from sojourn.core.ids import TaskId
 
@@ -15,62 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sojourn.api import Handle
+    from sojourn.api.rows import About
     from sojourn.core.status import Status
 
-__all__ = ["About", "status_lines", "status_row", "table", "task_columns", "task_table"]
+__all__ = ["status_lines", "table", "task_columns", "task_table"]
 
 _HEADER = ("ID", "STATE", "AGE", "RAN", "CLOUD", "MACHINE", "COMMAND", "REASON")
 _UNKNOWN = "-"
 _WIDEST = 32  # characters of a command; JSON has all of it
-
-
-class About(NamedTuple):
-    """What is known of a task beside its state; empty what is not."""
-
-    created: str = ""
-    machine: str = ""
-    command: str = ""
-
-    @classmethod
-    def here(cls, handle: Handle) -> About:
-        """What this computer remembers of it."""
-        origin = handle.origin()
-        return cls(origin.created, origin.machine, origin.command) if origin else cls()
-
-
-def status_row(handle: Handle, status: Status, about: About) -> dict[str, Any]:
-    """The `task` row of the documented schema."""
-    return {
-        "type": "task",
-        "id": handle.id,
-        "cloud": handle.cloud,
-        "state": str(status.state),
-        "reason": status.reason,
-        "exit_code": status.exit_code,
-        "counts": status.counts,
-        "ranks": [
-            {
-                "rank": rank.rank,
-                "state": str(rank.state),
-                "attempt": rank.attempt,
-                "exit_code": rank.exit_code,
-                "reason": rank.reason,
-                "machine": rank.machine,
-            }
-            for rank in status.ranks
-        ],
-        "created": about.created,
-        "machine": about.machine,
-        "command": about.command,
-        "seconds": run_seconds(status),
-    }
-
-
-def run_seconds(status: Status) -> int | None:
-    """How long the newest attempts ran, or run by now; None if that is not known."""
-    runs = any(rank.began and not rank.ended for rank in status.ranks)
-    ends = [utc_now()] if runs else [rank.ended for rank in status.ranks]
-    return seconds_between([rank.began for rank in status.ranks], ends)
 
 
 def status_lines(handle: Handle, status: Status, about: About) -> list[Line]:

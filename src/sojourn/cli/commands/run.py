@@ -118,11 +118,12 @@ def create(
 def show_plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
     """What creating these tasks would do."""
     from sojourn import api
-    from sojourn.cli.plan import plan_row, plan_text
+    from sojourn.api import rows
+    from sojourn.cli.plan import plan_text
 
     for task in tasks:
         plan = api.plan(task, gitignore=gitignore, ctx=session.ctx)
-        session.renderer.result(plan_row(plan), plan_text(plan, task))
+        session.renderer.result(rows.plan(plan), plan_text(plan, task))
     return 0
 
 
