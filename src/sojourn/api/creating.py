@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn import clouds, engine
-from sojourn.api.handle import Handle, Result
+from sojourn.api.handle import Handle
 from sojourn.api.telling import OnEvent, context_for
 from sojourn.core import userfolders
 from sojourn.core.environment import not_here, resolve_environment
-from sojourn.core.errors import (
-    InvalidInput,
-)
+from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from sojourn.engine.gitignore import IgnoreRules
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["check", "check_form", "create", "launch_of", "load", "load_all", "plan", "run"]
+__all__ = ["check", "check_form", "create", "launch_of", "load", "load_all", "plan"]
 
 
 def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
@@ -137,33 +135,6 @@ def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> L
         _ignore(task, gitignore),
         gitignore,
     )
-
-
-def run(
-    task: Task | str | os.PathLike[str],
-    *,
-    gitignore: bool = False,
-    keep: bool = False,
-    keep_failed: bool = False,
-    on_event: OnEvent | None = None,
-    ctx: Context | None = None,
-    **changes: Unpack[Fields],
-) -> Result:
-    """Create, wait, bring the results home, delete. The log goes to `on_event`.
-
-    `task` and `changes` are as in `create`.
-
-    A task that somebody stopped meanwhile stays, to be resumed or deleted. So does one whose
-    results may not all be home: it succeeded and left nothing in its output, or it left files and
-    nobody said what its output is, or some of its output could not be stored. `keep` keeps it in
-    any case, `keep_failed` if it failed or timed out. `Result.kept` says why.
-    """
-    ctx = ctx or context_for(on_event)
-    handle = create(task, gitignore=gitignore, ctx=ctx, **changes)
-    with handle.awaited(keep=keep or keep_failed):
-        for line in handle.logs(follow=True):
-            ctx.emit(line)
-        return handle.conclude(keep=keep, keep_failed=keep_failed)
 
 
 def _tell_of_missing(ctx: Context, task: Task) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn import engine
+from sojourn.core.clock import seconds_between
 from sojourn.core.context import Context
-from sojourn.core.errors import (
-    InvalidInput,
-)
+from sojourn.core.errors import InvalidInput, SojournError
+from sojourn.core.events import Downloaded
 from sojourn.core.logpart import LogPart
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class Result:
     """How a task ended.
 
     `kept`: why it was not deleted; empty if it was. `log`: where its log was saved then.
+    `seconds`: from its first start to its last end, None if that is not known. `attempts`: the most
+    of any rank. `downloaded`: which results came home. `lost`: some of them could not be stored.
+    `gone`: another command deleted it before they came home here.
     """
 
     id: str
@@ -52,6 +56,11 @@ class Result:
     reason: str
     kept: str = ""
     log: Path | None = None
+    seconds: int | None = None
+    attempts: int = 0
+    downloaded: Downloaded | None = None
+    lost: bool = False
+    gone: bool = False
 
 
 class Handle:
@@ -278,17 +287,32 @@ class Handle:
         `status`: as it was seen last. A task that is gone raises NotFound.
         """
         now = status or self.status()
-        kept = engine.removal.conclude(
-            self._ctx,
-            self._cloud,
-            self._id,
+        reports: list[Report] = []
+        with suppress(SojournError, OSError):  # how long it took is not worth an error
+            reports = self.reports()
+        came: list[Downloaded] = []
+        with self.awaited(keep=True):
+            kept = engine.removal.conclude(
+                self._ctx.heard(came, Downloaded),
+                self._cloud,
+                self._id,
+                now.state,
+                task=self._task,
+                keep=keep,
+                keep_failed=keep_failed,
+            )
+        return Result(
+            self.id,
             now.state,
-            task=self._task,
-            keep=keep,
-            keep_failed=keep_failed,
+            now.exit_code,
+            now.reason,
+            kept,
+            None if kept else engine.ledger.log_path(self._id),
+            seconds_between([r.started for r in reports], [r.ended for r in reports]),
+            max((rank.attempt for rank in now.ranks), default=0),
+            came[-1] if came else None,
+            any(report.lost for report in reports if report.outcome.final),
         )
-        log = None if kept else engine.ledger.log_path(self._id)
-        return Result(self.id, now.state, now.exit_code, now.reason, kept, log)
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r}, cloud={self.cloud!r})"

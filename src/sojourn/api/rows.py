@@ -15,7 +15,7 @@ from sojourn.core.command import command_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sojourn.api.handle import Handle
+    from sojourn.api.handle import Handle, Result
     from sojourn.api.machine import Machine
     from sojourn.core.events import CloudEvent
     from sojourn.core.interfaces import MadeImage, Member
@@ -28,6 +28,7 @@ __all__ = [
     "About",
     "created",
     "deleted_task",
+    "ended",
     "image",
     "machine",
     "plan",
@@ -111,6 +112,22 @@ def run_seconds(now: Status) -> int | None:
     runs = any(rank.began and not rank.ended for rank in now.ranks)
     ends = [utc_now()] if runs else [rank.ended for rank in now.ranks]
     return seconds_between([rank.began for rank in now.ranks], ends)
+
+
+def ended(result: Result) -> dict[str, Any]:
+    """How a run went."""
+    home = result.downloaded
+    return {
+        "type": "ended",
+        "id": result.id,
+        "state": str(result.status),
+        "exit_code": result.exit_code,
+        "seconds": result.seconds,
+        "attempts": result.attempts,
+        "files": home.files if home else 0,
+        "bytes": home.bytes if home else 0,
+        "results": home.folder if home else "",
+    }
 
 
 def deleted_task(id: str, ending: Ending, log: str) -> dict[str, Any]:
