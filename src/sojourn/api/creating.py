@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import clouds, engine
 from sojourn.api.handle import Handle
@@ -16,6 +17,8 @@ from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from typing_extensions import Unpack
 
     from sojourn.core.context import Context
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     from sojourn.engine.gitignore import IgnoreRules
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["check", "check_form", "create", "launch_of", "load", "load_all", "plan"]
+__all__ = ["check", "check_form", "create", "launch_of", "load", "load_all", "make", "plan"]
+
+_H = TypeVar("_H", bound=Handle)
 
 
 def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
@@ -125,13 +130,39 @@ def create(
     return Handle(cloud, launch.id, ctx, launch.task, made=made)
 
 
+def make(
+    kind: type[_H],
+    ctx: Context,
+    task: Task,
+    until: Callable[[_H], None],
+    *,
+    id: TaskId | None = None,
+    gitignore: bool = False,
+    environment: Mapping[str, str] | None = None,
+    programs: Mapping[str, Path] | None = None,
+) -> _H:
+    """The same for what is more than a task, as a handle of its kind. If `until` fails, which
+    waits for it to be of use, it is removed again.
+
+    `environment`: what it gets beside its own. `programs`: see `Launch`.
+    """
+    launch = launch_of(ctx, task, id, gitignore)
+    launch = replace(launch, programs=programs or {})
+    launch.environment.update(environment or {})
+    cloud = clouds.load(task.cloud)
+    handle = kind(cloud, launch.id, ctx, launch.task)
+    engine.creation.create(ctx, cloud, launch, partial(until, handle))
+    return handle
+
+
 def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:
     """All that creating a task needs, from this computer."""
     _tell_of_missing(ctx, task)
     return engine.creation.Launch(
         id or TaskId.for_name(task.name, os.environ),
         _anchored(task),
-        _revision(task) | resolve_environment(task.environment, os.environ),
+        # What CI has set is for jobs of its own, which a runner gets from its forge.
+        _revision(task) | resolve_environment(task.environment, os.environ, ci=not task.runner),
         _ignore(task, gitignore),
         gitignore,
     )

@@ -15,10 +15,12 @@ from sojourn.core.events import Downloaded
 from sojourn.core.logpart import LogPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
     from subprocess import CompletedProcess
+
+    from typing_extensions import Self
 
     from sojourn.core.events import CloudEvent, LogLine
     from sojourn.core.ids import TaskId
@@ -80,6 +82,11 @@ class Handle:
         self._ctx = ctx or Context()
         self._task = task  # as this program asked for it; unlike the store's, nobody forged it
         self._made = made  # by this program, and nothing of it was there before
+
+    @classmethod
+    def of(cls, handle: Handle) -> Self:
+        """The same task, as a handle of this kind."""
+        return cls(handle._cloud, handle._id, handle._ctx, handle._task, made=handle._made)
 
     @property
     def id(self) -> str:
@@ -163,6 +170,13 @@ class Handle:
         for _ in engine.observe.follow(self._ctx, self._cloud, self._id):
             pass
         return self._result()
+
+    def wait_until(self, obstacle: Callable[[], str], step: str, poll: float) -> None:
+        """Wait until there is no obstacle any more, or it has succeeded; a failure says why.
+
+        `poll`: seconds between looks, at most.
+        """
+        engine.answering.until(self._ctx, self._cloud, self._id, obstacle, step, poll)
 
     def awaited(self, *, keep: bool = False) -> AbstractContextManager[None]:
         """For whoever waits for its end within: an error leaves nothing behind without a word.
