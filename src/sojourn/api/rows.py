@@ -7,56 +7,31 @@ here.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sojourn.core.clock import seconds_between, utc_now
 from sojourn.core.command import command_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sojourn.api.handle import Handle, Result
     from sojourn.api.machine import Machine
-    from sojourn.core.events import CloudEvent
-    from sojourn.core.interfaces import MadeImage, Member
+    from sojourn.core.interfaces import MadeImage
     from sojourn.core.runner import Runner
     from sojourn.core.status import Status
     from sojourn.engine.creation import Plan
     from sojourn.engine.ledger import Ending
 
 __all__ = [
-    "About",
     "created",
     "deleted_task",
     "ended",
     "image",
     "machine",
     "plan",
-    "run_seconds",
     "runner",
     "status",
     "task",
 ]
-
-
-class About(NamedTuple):
-    """What is known of a task beside its state; empty what is not."""
-
-    created: str = ""
-    machine: str = ""
-    command: str = ""
-
-    @classmethod
-    def here(cls, handle: Handle) -> About:
-        """What this computer remembers of it."""
-        origin = handle.origin()
-        return cls(origin.created, origin.machine, origin.command) if origin else cls()
-
-    @classmethod
-    def stored(cls, handle: Handle) -> About:
-        """What the store knows as well, whoever created it."""
-        here, task = cls.here(handle), handle.task()
-        return cls(here.created or handle.created(), task.machine, here.command or command_of(task))
 
 
 def created(handle: Handle, **more: Any) -> dict[str, Any]:
@@ -64,8 +39,9 @@ def created(handle: Handle, **more: Any) -> dict[str, Any]:
     return {"type": "created", "id": handle.id} | more
 
 
-def task(handle: Handle, now: Status, about: About) -> dict[str, Any]:
-    """A task and its state."""
+def task(handle: Handle, now: Status) -> dict[str, Any]:
+    """A task and its state, with what this computer remembers of it."""
+    origin = handle.origin()
     return {
         "type": "task",
         "id": handle.id,
@@ -85,29 +61,29 @@ def task(handle: Handle, now: Status, about: About) -> dict[str, Any]:
             }
             for rank in now.ranks
         ],
-        "created": about.created,
-        "machine": about.machine,
-        "command": about.command,
-        "seconds": run_seconds(now),
+        "created": origin.created if origin else "",
+        "machine": origin.machine if origin else "",
+        "command": origin.command if origin else "",
+        "seconds": _run_seconds(now),
     }
 
 
-def status(
-    handle: Handle,
-    now: Status,
-    about: About,
-    machines: Sequence[Member],
-    events: Sequence[CloudEvent],
-) -> dict[str, Any]:
-    """The same with its machines, and what the scaler tells."""
+def status(handle: Handle, now: Status) -> dict[str, Any]:
+    """The same with its machines, what the scaler tells, and what the store knows of the task."""
+    row = task(handle, now)
+    known = dict.fromkeys(("created", "machine", "command"), "")  # of what was never complete
+    if now.ranks:
+        asked = handle.task()
+        known["created"] = row["created"] or handle.created()
+        known["machine"] = asked.machine
+        known["command"] = row["command"] or command_of(asked)
     ranks = {rank.machine: rank.rank for rank in now.ranks if rank.machine}
-    return task(handle, now, about) | {
-        "machines": [asdict(each) | {"rank": ranks.get(each.id)} for each in machines],
-        "events": [event.to_dict() for event in events],
-    }
+    machines = [asdict(each) | {"rank": ranks.get(each.id)} for each in handle.machines()]
+    events = [event.to_dict() for event in handle.events()]
+    return row | known | {"machines": machines, "events": events}
 
 
-def run_seconds(now: Status) -> int | None:
+def _run_seconds(now: Status) -> int | None:
     """How long the newest attempts ran, or run by now; None if that is not known."""
     runs = any(rank.began and not rank.ended for rank in now.ranks)
     ends = [utc_now()] if runs else [rank.ended for rank in now.ranks]

@@ -48,10 +48,10 @@ def _show(
     from sojourn.cli.rows import task_columns, task_table
 
     if as_json:
-        for handle, status in tasks:
-            renderer.result(rows.task(handle, status, rows.About.here(handle)), "")
+        for task in tasks:
+            renderer.result(rows.task(*task), "")
     elif quiet:
         renderer.result({}, [handle.id for handle, _ in tasks])
     else:
-        lines = [task_columns(handle, status, rows.About.here(handle)) for handle, status in tasks]
+        lines = [task_columns(rows.task(*task)) for task in tasks]
         renderer.result({}, task_table(lines, whole=is_verbose()))
