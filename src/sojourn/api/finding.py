@@ -40,12 +40,14 @@ __all__ = [
     "garbage",
     "gc",
     "get",
+    "is_remembered",
     "latest",
     "latest_deleted",
     "list_tasks",
+    "name_of",
+    "of_all",
     "overview",
     "saved_log",
-    "warn_of",
     "was_deleted",
 ]
 
@@ -67,12 +69,16 @@ def get(
     if TaskId.looks_like(id):
         found = _with_id(ctx, TaskId.parse(id), missed)  # refuses what is mistyped
     else:
-        found = [handle for handle in _tasks(ctx, missed) if _means(id, TaskId.parse(handle.id))]
+        found = [
+            handle
+            for handle in each_cloud(partial(_tasks, ctx), missed)
+            if _means(id, TaskId.parse(handle.id))
+        ]
     if not found and _all_begin_with(id):
         raise InvalidInput("id", f"{id!r} matches every task; use more of the ID")
     if not found:
         raise _missing(id, missed)
-    warn_of(ctx, missed)
+    _warn_of(ctx, missed)
     meant = _only(id, [TaskId.parse(handle.id) for handle in found])
     return next(handle for handle in found if handle.id == str(meant))
 
@@ -109,6 +115,19 @@ def ending(id: str) -> tuple[str, Ending] | None:
     saved = saved_log(id)
     known = engine.ledger.ending(saved[0]) if saved else None
     return (saved[0], known) if saved and known else None
+
+
+def name_of(id: str) -> str:
+    """The name of a task; its id if this computer knows two of that name, or if it is none."""
+    try:
+        return engine.ledger.short(TaskId.parse(id))
+    except InvalidInput:
+        return id
+
+
+def is_remembered(id: str) -> bool:
+    """Whether this computer created a task and has not deleted it."""
+    return engine.ledger.find(id) is not None
 
 
 def was_deleted(id: str) -> bool:
@@ -161,17 +180,11 @@ def _missing(id: str, missed: list[SojournError]) -> SojournError:
 def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:
     """All tasks, of all clouds that can be asked."""
     ctx = ctx or context_for(on_event)
-    missed: list[SojournError] = []
-    found = _tasks(ctx, missed)
-    warn_of(ctx, missed)
-    return found
+    return of_all(ctx, partial(_tasks, ctx))
 
 
-def _tasks(ctx: Context, missed: list[SojournError]) -> list[Handle]:
-    def tasks(cloud: Cloud) -> list[Handle]:
-        return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
-
-    return list(each_cloud(tasks, missed))
+def _tasks(ctx: Context, cloud: Cloud) -> list[Handle]:
+    return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
 
 
 def overview(
@@ -187,7 +200,6 @@ def overview(
     `cloud`: only those there. `missed` gets an error for each cloud that could not be asked.
     """
     ctx = ctx or context_for(on_event)
-    missed = [] if missed is None else missed
 
     def found(cloud: Cloud) -> list[tuple[Handle, Status]]:
         ids = list(cloud.tasks(ctx))
@@ -198,9 +210,7 @@ def overview(
 
     if cloud:
         return found(clouds.load(cloud))
-    rows = list(each_cloud(found, missed))
-    warn_of(ctx, missed)
-    return rows
+    return of_all(ctx, found, missed)
 
 
 def described(ctx: Context) -> Iterator[tuple[Handle, Status, Task]]:
@@ -228,10 +238,7 @@ def garbage(
     def found(cloud: Cloud) -> list[tuple[Handle, Garbage]]:
         return [(Handle(cloud, item.id, ctx), item) for item in engine.gc.garbage(ctx, cloud)]
 
-    missed: list[SojournError] = []
-    rows = list(each_cloud(found, missed))
-    warn_of(ctx, missed)
-    return rows
+    return of_all(ctx, found)
 
 
 def _task_of(ctx: Context, handle: Handle) -> Task | None:
@@ -260,8 +267,17 @@ def each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> 
             missed.append(error)
 
 
-def warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
-    """Tell of clouds that could not be asked."""
+def of_all(
+    ctx: Context, ask: Callable[[Cloud], list[_T]], missed: list[SojournError] | None = None
+) -> list[_T]:
+    """The same of all clouds, with a warning for each that cannot be asked."""
+    missed = [] if missed is None else missed
+    found = list(each_cloud(ask, missed))
+    _warn_of(ctx, missed)
+    return found
+
+
+def _warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
     for error in missed:
         ctx.warn(str(error))
 

@@ -12,8 +12,6 @@ from sojourn.core.errors import Conflict, InvalidInput, Problem
 from sojourn.core.task import Task
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self, Unpack
 
     from sojourn.core.context import Context
@@ -70,7 +68,7 @@ class Machine(Handle):
         return creating.make(cls, ctx, task, cls._until_it_runs, id=id, gitignore=gitignore)
 
     def _until_it_runs(self) -> None:
-        engine.answering.until_it_runs(self._ctx, self._cloud, self._id)
+        engine.answering.until_it_runs(*self._at)
 
     @classmethod
     def get(
@@ -106,12 +104,7 @@ class Machine(Handle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.delete()
 
 

@@ -36,10 +36,10 @@ def gone_error(id: str | None) -> NotFound | None:
 
 def gone_meanwhile(id: str) -> tuple[str, NotFound] | None:
     """The id of a task that was deleted since this command began, and the same error."""
-    from sojourn.engine import ledger
+    from sojourn.api.finding import is_remembered
 
     known = _known(id)
-    ends = known is not None and ledger.find(known[0]) is not None  # forgotten at the very end
+    ends = known is not None and is_remembered(known[0])  # forgotten at the very end
     known, error = _known(id), gone_error(id)
     began = utc(datetime.fromtimestamp(BEGAN, timezone.utc))
     if known is None or error is None or not (ends or known[1].deleted >= began):

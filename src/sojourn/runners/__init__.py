@@ -3,7 +3,7 @@
 They are tasks: every verb of a task works on them. What a forge has to be told is done here.
 """
 
-from sojourn.runners.finding import Orphan, garbage, get, of
+from sojourn.runners.finding import Orphan, garbage, get
 from sojourn.runners.finding import list_runners as list  # noqa: A004 -- as in `sojourn runner list`
 from sojourn.runners.launched import Launched
 from sojourn.runners.launching import check, launch, make
@@ -19,5 +19,4 @@ __all__ = [
     "launch",
     "list",
     "make",
-    "of",
 ]

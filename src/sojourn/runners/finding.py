@@ -16,13 +16,12 @@ from sojourn.runners.target import find_target
 from sojourn.runners.tokens import GENERAL
 
 if TYPE_CHECKING:
-    from sojourn.api import Handle
     from sojourn.core.context import Context
     from sojourn.core.runner import Runner
     from sojourn.core.status import Status
     from sojourn.forges.forge import Forge, Registered
 
-__all__ = ["Orphan", "garbage", "get", "list_runners", "of"]
+__all__ = ["Orphan", "garbage", "get", "list_runners"]
 
 
 @dataclass(frozen=True)
@@ -41,12 +40,7 @@ class Orphan:
 
 def get(id: str, *, on_event: OnEvent | None = None, ctx: Context | None = None) -> Launched:
     """The runner of this id, which may be shortened while it is unique."""
-    return of(get_task(id, on_event=on_event, ctx=ctx))
-
-
-def of(handle: Handle) -> Launched:
-    """The runner that a task is."""
-    return Launched.of(handle)
+    return Launched.of(get_task(id, on_event=on_event, ctx=ctx))
 
 
 def list_runners(
@@ -54,7 +48,9 @@ def list_runners(
 ) -> list[tuple[Launched, Runner, Status]]:
     """All runners with their states, of all clouds that can be asked."""
     found = described(ctx or context_for(on_event))
-    return [(of(handle), task.runner, status) for handle, status, task in found if task.runner]
+    return [
+        (Launched.of(handle), task.runner, status) for handle, status, task in found if task.runner
+    ]
 
 
 def garbage(

@@ -167,7 +167,9 @@ def delete(
             raise InvalidInput("token", f"cannot be for all of {', '.join(sorted(seen))}")
 
     def delete_one(session: Session, handle: Handle) -> None:
-        runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "", repo=repo)
+        runners.Launched.of(handle).remove(
+            token=token, force=force, ca_file=ca_file or "", repo=repo
+        )
         tell_deleted(session, handle.id)
 
     ctx.exit(to_each(ids, as_json, delete_one, of_one_forge, deleted_meanwhile))
