@@ -130,58 +130,19 @@ __all__ = [
     "run",
 ]
 
-_HOMES = {
-    "sojourn.core.errors": (
-        "AuthError",
-        "Cancelled",
-        "CapacityError",
-        "Conflict",
-        "IntegrityError",
-        "InvalidInput",
-        "MissingDependency",
-        "NotFound",
-        "Problem",
-        "QuotaError",
-        "SojournError",
-        "TaskFailed",
-        "Transient",
-    ),
-    "sojourn.core.events": (
-        "CloudEvent",
-        "Downloaded",
-        "Event",
-        "LogLine",
-        "Note",
-        "Progress",
-        "StatusChanged",
-        "StepEnded",
-        "StepStarted",
-        "Warned",
-    ),
-    "sojourn.core.gang": ("Mpi",),
-    "sojourn.core.interfaces": (
-        "Connection",
-        "KeyPair",
-        "MadeImage",
-        "Member",
-        "RemoteProcess",
-        "Terminal",
-    ),
-    "sojourn.core.operators": ("Operator",),
-    "sojourn.core.report": ("Outcome", "Report"),
-    "sojourn.core.status": ("RankStatus", "State", "Status"),
-    "sojourn.core.task": ("Storage", "Task"),
-    "sojourn.engine.creation": ("Plan",),
-    "sojourn.engine.upload": ("Part", "Upload"),
-}
+_HOMES = (  # of classes; verbs are in the api
+    *("core.errors", "core.events", "core.gang", "core.interfaces", "core.operators"),
+    *("core.report", "core.status", "core.task", "api", "engine.creation", "engine.upload"),
+)
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name when it is first used: importing sojourn costs nothing."""
     if name not in __all__:
         raise AttributeError(f"module 'sojourn' has no attribute {name!r}")
-    home = next((module for module, names in _HOMES.items() if name in names), "sojourn.api")
-    return getattr(import_module(home), name)
+    homes = _HOMES if name[0].isupper() else ("api",)
+    modules = (import_module(f"sojourn.{home}") for home in homes)
+    return next(getattr(module, name) for module in modules if name in module.__all__)
 
 
 def __dir__() -> list[str]:

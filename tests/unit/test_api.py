@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import sojourn
-from sojourn.api import OnEvent
+from sojourn import api
+from sojourn.api import OnEvent, running
 from sojourn.core import errors, events
+from sojourn.core.context import Context
 from sojourn.core.errors import InvalidInput, SojournError
 from sojourn.core.events import LogLine
 from sojourn.engine import withdrawal
@@ -210,3 +212,39 @@ def test_only_whoever_created_a_task_withdraws_it(monkeypatch: pytest.MonkeyPatc
         assert list(map(str, withdrawn)) == [created.id]
     finally:
         created.delete(force=True)
+
+
+def test_each_of_several_tasks_has_a_result_of_its_own(tmp_path: Path) -> None:
+    first = sojourn.Task(
+        "#!/bin/sh\nmkdir out; echo 1 > out/x\n",
+        storage=sojourn.Storage(workdir=str(tmp_path), output="out"),
+    )
+    steps = [*running.run_all(Context(), [first, sojourn.Task("#!/bin/sh\nexit 3\n")])]
+    handles = [step for step in steps if isinstance(step, sojourn.Handle)]
+    results = [step for step in steps if isinstance(step, sojourn.Result)]
+    assert steps == [*handles, *results]
+    assert [handle.id for handle in handles] == [result.id for result in results]
+    assert [(r.exit_code, r.attempts, r.kept, r.lost) for r in results] == [
+        (0, 1, "", False),
+        (3, 1, "", False),
+    ]
+    rows = [api.rows.ended(result) for result in results]
+    assert [(row["files"], row["bytes"], row["results"]) for row in rows] == [
+        (1, 2, str(tmp_path / "out")),
+        (0, 0, ""),
+    ]
+
+
+def test_who_is_left_is_told_when_one_of_several_cannot_be_created() -> None:
+    script = "#!/bin/sh\nsleep 60\n"
+    tasks = [sojourn.Task(script), sojourn.Task(script, name="x"), sojourn.Task("#!x", name="x")]
+    created: list[sojourn.Handle | sojourn.Result] = []
+    try:
+        with pytest.raises(errors.Conflict) as caught:
+            created.extend(running.run_all(Context(), tasks))
+        ids = [handle.id for handle in sojourn.list_tasks()]
+        told = caught.value.hint.rpartition("Also started, and still running: ")[2].split()
+        assert sorted(told) == sorted(ids)
+    finally:
+        for handle in sojourn.list_tasks():
+            handle.delete(force=True)

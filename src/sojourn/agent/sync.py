@@ -97,7 +97,23 @@ class LogSync:
         return max(0.0, self._looked + self._look_every() - time.monotonic())
 
 
-class Snapshots:
+class _Repeated:
+    """What is done by a chore, again and again."""
+
+    _chore: Chore
+
+    def start(self) -> None:
+        self._chore.start()
+
+    def stop(self) -> None:
+        self._chore.stop()
+
+    def soon(self) -> None:
+        """Something changed that others have to know."""
+        self._chore.soon()
+
+
+class Snapshots(_Repeated):
     """Stores the workdir whenever something in it changed, and the log before it.
 
     Whoever sees a snapshot finds in the log what was printed until then.
@@ -140,16 +156,6 @@ class Snapshots:
     def begin(self, restored: Manifest) -> None:
         """Go on from what was restored."""
         self._writer.begin(restored)
-
-    def start(self) -> None:
-        self._chore.start()
-
-    def stop(self) -> None:
-        self._chore.stop()
-
-    def soon(self) -> None:
-        """Something changed that the next machine has to know."""
-        self._chore.soon()
 
     def _pause(self, stopping: Event) -> None:
         stopping.wait(self._pause_next)
@@ -227,7 +233,7 @@ class Snapshots:
             say(f"not storing {path}: {reason}")
 
 
-class Keeper:
+class Keeper(_Repeated):
     """Renews the lease; if another machine took over, ends this one."""
 
     def __init__(
@@ -239,16 +245,6 @@ class Keeper:
         self._every = ttl / 4
         self._telling = telling
         self._chore = Chore("lease", self._renew, self._pause)
-
-    def start(self) -> None:
-        self._chore.start()
-
-    def stop(self) -> None:
-        self._chore.stop()
-
-    def soon(self) -> None:
-        """There is something to tell."""
-        self._chore.soon()
 
     def _pause(self, stopping: Event) -> None:
         restoring = self._telling.restoring is not None

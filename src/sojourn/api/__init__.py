@@ -3,8 +3,8 @@
 Nothing here prints or exits. Events go to `on_event`; errors are those of `sojourn.core.errors`.
 """
 
-from sojourn.api import images, mpi
-from sojourn.api.creating import check, check_form, create, load, load_all, plan, run
+from sojourn.api import images, mpi, rows
+from sojourn.api.creating import check, check_form, create, load, load_all, plan
 from sojourn.api.finding import (
     garbage,
     gc,
@@ -17,6 +17,7 @@ from sojourn.api.finding import (
 )
 from sojourn.api.handle import Handle, Result
 from sojourn.api.machine import Machine
+from sojourn.api.running import run
 from sojourn.api.telling import OnEvent
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "mpi",
     "overview",
     "plan",
+    "rows",
     "run",
     "saved_log",
 ]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sojourn import clouds, engine
-from sojourn.api.handle import Handle, Result
+from sojourn.api.handle import Handle
 from sojourn.api.telling import OnEvent, context_for
 from sojourn.core import userfolders
 from sojourn.core.environment import not_here, resolve_environment
-from sojourn.core.errors import (
-    InvalidInput,
-)
+from sojourn.core.errors import InvalidInput
 from sojourn.core.ids import TaskId
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from typing_extensions import Unpack
 
     from sojourn.core.context import Context
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from sojourn.engine.gitignore import IgnoreRules
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["check", "check_form", "create", "launch_of", "load", "load_all", "plan", "run"]
+__all__ = ["check", "check_form", "create", "launch_of", "load", "load_all", "make", "plan"]
+
+_H = TypeVar("_H", bound=Handle)
 
 
 def load(path: str | os.PathLike[str], **changes: Unpack[Fields]) -> Task:
@@ -127,6 +130,31 @@ def create(
     return Handle(cloud, launch.id, ctx, launch.task, made=made)
 
 
+def make(
+    kind: type[_H],
+    ctx: Context,
+    task: Task,
+    until: Callable[[_H], None],
+    *,
+    id: TaskId | None = None,
+    gitignore: bool = False,
+    environment: Mapping[str, str] | None = None,
+    programs: Mapping[str, Path] | None = None,
+) -> _H:
+    """The same for what is more than a task, as a handle of its kind. If `until` fails, which
+    waits for it to be of use, it is removed again.
+
+    `environment`: what it gets beside its own. `programs`: see `Launch`.
+    """
+    launch = launch_of(ctx, task, id, gitignore)
+    launch = replace(launch, programs=programs or {})
+    launch.environment.update(environment or {})
+    cloud = clouds.load(task.cloud)
+    handle = kind(cloud, launch.id, ctx, launch.task)
+    engine.creation.create(ctx, cloud, launch, partial(until, handle))
+    return handle
+
+
 def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> Launch:
     """All that creating a task needs, from this computer."""
     task = clouds.placed(task)
@@ -134,37 +162,11 @@ def launch_of(ctx: Context, task: Task, id: TaskId | None, gitignore: bool) -> L
     return engine.creation.Launch(
         id or TaskId.for_name(task.name, os.environ),
         _anchored(task),
-        _revision(task) | resolve_environment(task.environment, os.environ),
+        # What CI has set is for jobs of its own, which a runner gets from its forge.
+        _revision(task) | resolve_environment(task.environment, os.environ, ci=not task.runner),
         _ignore(task, gitignore),
         gitignore,
     )
-
-
-def run(
-    task: Task | str | os.PathLike[str],
-    *,
-    gitignore: bool = False,
-    keep: bool = False,
-    keep_failed: bool = False,
-    on_event: OnEvent | None = None,
-    ctx: Context | None = None,
-    **changes: Unpack[Fields],
-) -> Result:
-    """Create, wait, bring the results home, delete. The log goes to `on_event`.
-
-    `task` and `changes` are as in `create`.
-
-    A task that somebody stopped meanwhile stays, to be resumed or deleted. So does one whose
-    results may not all be home: it succeeded and left nothing in its output, or it left files and
-    nobody said what its output is, or some of its output could not be stored. `keep` keeps it in
-    any case, `keep_failed` if it failed or timed out. `Result.kept` says why.
-    """
-    ctx = ctx or context_for(on_event)
-    handle = create(task, gitignore=gitignore, ctx=ctx, **changes)
-    with handle.awaited(keep=keep or keep_failed):
-        for line in handle.logs(follow=True):
-            ctx.emit(line)
-        return handle.conclude(keep=keep, keep_failed=keep_failed)
 
 
 def _tell_of_missing(ctx: Context, task: Task) -> None:

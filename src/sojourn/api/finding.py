@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +21,7 @@ from sojourn.core.errors import (
     Transient,
 )
 from sojourn.core.ids import TaskId, normalise
+from sojourn.core.parallel import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,20 +34,24 @@ if TYPE_CHECKING:
     from sojourn.engine.ledger import Ending
 
 __all__ = [
+    "described",
     "each_cloud",
     "ending",
     "garbage",
     "gc",
     "get",
+    "is_remembered",
     "latest",
     "latest_deleted",
     "list_tasks",
+    "name_of",
+    "of_all",
     "overview",
     "saved_log",
-    "task_of",
-    "warn_of",
+    "was_deleted",
 ]
 
+_AT_ONCE = 16
 _T = TypeVar("_T")
 
 
@@ -63,14 +69,18 @@ def get(
     if TaskId.looks_like(id):
         found = _with_id(ctx, TaskId.parse(id), missed)  # refuses what is mistyped
     else:
-        found = [handle for handle in _tasks(ctx, missed) if _means(id, handle._id)]
+        found = [
+            handle
+            for handle in each_cloud(partial(_tasks, ctx), missed)
+            if _means(id, TaskId.parse(handle.id))
+        ]
     if not found and _all_begin_with(id):
         raise InvalidInput("id", f"{id!r} matches every task; use more of the ID")
     if not found:
         raise _missing(id, missed)
-    warn_of(ctx, missed)
-    meant = _only(id, [handle._id for handle in found])
-    return next(handle for handle in found if handle._id == meant)
+    _warn_of(ctx, missed)
+    meant = _only(id, [TaskId.parse(handle.id) for handle in found])
+    return next(handle for handle in found if handle.id == str(meant))
 
 
 def _only(text: str, found: Sequence[TaskId]) -> TaskId:
@@ -105,6 +115,24 @@ def ending(id: str) -> tuple[str, Ending] | None:
     saved = saved_log(id)
     known = engine.ledger.ending(saved[0]) if saved else None
     return (saved[0], known) if saved and known else None
+
+
+def name_of(id: str) -> str:
+    """The name of a task; its id if this computer knows two of that name, or if it is none."""
+    try:
+        return engine.ledger.short(TaskId.parse(id))
+    except InvalidInput:
+        return id
+
+
+def is_remembered(id: str) -> bool:
+    """Whether this computer created a task and has not deleted it."""
+    return engine.ledger.find(id) is not None
+
+
+def was_deleted(id: str) -> bool:
+    """Whether this computer created a task and deleted it."""
+    return engine.ledger.was_deleted(TaskId.parse(id))
 
 
 def latest(
@@ -152,21 +180,16 @@ def _missing(id: str, missed: list[SojournError]) -> SojournError:
 def list_tasks(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[Handle]:
     """All tasks, of all clouds that can be asked."""
     ctx = ctx or context_for(on_event)
-    missed: list[SojournError] = []
-    found = _tasks(ctx, missed)
-    warn_of(ctx, missed)
-    return found
+    return of_all(ctx, partial(_tasks, ctx))
 
 
-def _tasks(ctx: Context, missed: list[SojournError]) -> list[Handle]:
-    def tasks(cloud: Cloud) -> list[Handle]:
-        return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
-
-    return list(each_cloud(tasks, missed))
+def _tasks(ctx: Context, cloud: Cloud) -> list[Handle]:
+    return [Handle(cloud, id, ctx) for id in cloud.tasks(ctx)]  # noqa: A001
 
 
 def overview(
     *,
+    cloud: str = "",
     on_event: OnEvent | None = None,
     ctx: Context | None = None,
     missed: list[SojournError] | None = None,
@@ -174,10 +197,9 @@ def overview(
     """All tasks with their states, of all clouds that can be asked; from as few calls as it takes.
 
     `Handle.status` tells more of one: which machine has which rank, and what keeps it waiting.
-    `missed` gets an error for each cloud that could not be asked.
+    `cloud`: only those there. `missed` gets an error for each cloud that could not be asked.
     """
     ctx = ctx or context_for(on_event)
-    missed = [] if missed is None else missed
 
     def found(cloud: Cloud) -> list[tuple[Handle, Status]]:
         ids = list(cloud.tasks(ctx))
@@ -186,9 +208,18 @@ def overview(
         seen = engine.observe.overview(ctx, cloud, ids)
         return [(Handle(cloud, id, ctx), status) for id, status in seen]  # noqa: A001
 
-    rows = list(each_cloud(found, missed))
-    warn_of(ctx, missed)
-    return rows
+    if cloud:
+        return found(clouds.load(cloud))
+    return of_all(ctx, found, missed)
+
+
+def described(ctx: Context) -> Iterator[tuple[Handle, Status, Task]]:
+    """The same with what each of them is, as far as that can be told."""
+    rows = overview(ctx=ctx)
+    for start in range(0, len(rows), _AT_ONCE):
+        some = rows[start : start + _AT_ONCE]
+        tasks = together([partial(_task_of, ctx, handle) for handle, _ in some])
+        yield from ((*row, task) for row, task in zip(some, tasks, strict=True) if task)
 
 
 def gc(*, on_event: OnEvent | None = None, ctx: Context | None = None) -> list[tuple[Handle, str]]:
@@ -207,13 +238,10 @@ def garbage(
     def found(cloud: Cloud) -> list[tuple[Handle, Garbage]]:
         return [(Handle(cloud, item.id, ctx), item) for item in engine.gc.garbage(ctx, cloud)]
 
-    missed: list[SojournError] = []
-    rows = list(each_cloud(found, missed))
-    warn_of(ctx, missed)
-    return rows
+    return of_all(ctx, found)
 
 
-def task_of(ctx: Context, handle: Handle) -> Task | None:
+def _task_of(ctx: Context, handle: Handle) -> Task | None:
     """What a task of many is; None if it was deleted meanwhile or never completed.
 
     One that cannot be read must not hide the others either.
@@ -239,8 +267,17 @@ def each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> 
             missed.append(error)
 
 
-def warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
-    """Tell of clouds that could not be asked."""
+def of_all(
+    ctx: Context, ask: Callable[[Cloud], list[_T]], missed: list[SojournError] | None = None
+) -> list[_T]:
+    """The same of all clouds, with a warning for each that cannot be asked."""
+    missed = [] if missed is None else missed
+    found = list(each_cloud(ask, missed))
+    _warn_of(ctx, missed)
+    return found
+
+
+def _warn_of(ctx: Context, missed: Sequence[SojournError]) -> None:
     for error in missed:
         ctx.warn(str(error))
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn import engine
+from sojourn.core.clock import seconds_between
 from sojourn.core.context import Context
-from sojourn.core.errors import (
-    InvalidInput,
-)
+from sojourn.core.errors import InvalidInput, SojournError
+from sojourn.core.events import Downloaded
 from sojourn.core.logpart import LogPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
     from subprocess import CompletedProcess
+
+    from typing_extensions import Self
 
     from sojourn.core.events import CloudEvent, LogLine
     from sojourn.core.ids import TaskId
@@ -44,6 +47,9 @@ class Result:
     """How a task ended.
 
     `kept`: why it was not deleted; empty if it was. `log`: where its log was saved then.
+    `seconds`: from its first start to its last end, None if that is not known. `attempts`: the most
+    of any rank. `downloaded`: which results came home. `lost`: some of them could not be stored.
+    `gone`: another command deleted it before they came home here.
     """
 
     id: str
@@ -52,6 +58,11 @@ class Result:
     reason: str
     kept: str = ""
     log: Path | None = None
+    seconds: int | None = None
+    attempts: int = 0
+    downloaded: Downloaded | None = None
+    lost: bool = False
+    gone: bool = False
 
 
 class Handle:
@@ -69,8 +80,14 @@ class Handle:
         self._cloud = cloud
         self._id = id
         self._ctx = ctx or Context()
+        self._at = self._ctx, cloud, id  # what the engine has to be told
         self._task = task  # as this program asked for it; unlike the store's, nobody forged it
         self._made = made  # by this program, and nothing of it was there before
+
+    @classmethod
+    def of(cls, handle: Handle) -> Self:
+        """The same task, as a handle of this kind."""
+        return cls(handle._cloud, handle._id, handle._ctx, handle._task, made=handle._made)
 
     @property
     def id(self) -> str:
@@ -84,7 +101,7 @@ class Handle:
 
     def exists(self) -> bool:
         """Whether anything of it is there."""
-        return engine.lifecycle.exists(self._ctx, self._cloud, self._id)
+        return engine.lifecycle.exists(*self._at)
 
     def task(self) -> Task:
         """What was asked for, without the environment's values."""
@@ -92,7 +109,7 @@ class Handle:
 
     def status(self) -> Status:
         """Its state now."""
-        return engine.observe.status(self._ctx, self._cloud, self._id)
+        return engine.observe.status(*self._at)
 
     def machines(self) -> list[Member]:
         """The machines that are alive now."""
@@ -147,37 +164,39 @@ class Handle:
             raise InvalidInput("tail", f"must be at least 0, got {tail}")
         reading = engine.observe.follow if follow else engine.observe.logs
         part = LogPart(rank, attempt, tail, utc(since) if since else "")
-        yield from reading(self._ctx, self._cloud, self._id, part)
+        yield from reading(*self._at, part)
 
     def wait(self) -> Result:
         """Wait until it has ended."""
-        for _ in engine.observe.follow(self._ctx, self._cloud, self._id):
+        for _ in engine.observe.follow(*self._at):
             pass
-        return self._result()
+        now = self.status()
+        return Result(self.id, now.state, now.exit_code, now.reason)
+
+    def wait_until(self, obstacle: Callable[[], str], step: str, poll: float) -> None:
+        """Wait until there is no obstacle any more, or it has succeeded; a failure says why.
+
+        `poll`: seconds between looks, at most.
+        """
+        engine.answering.until(*self._at, obstacle, step, poll)
 
     def awaited(self, *, keep: bool = False) -> AbstractContextManager[None]:
         """For whoever waits for its end within: an error leaves nothing behind without a word.
         A task that can never run is removed if this handle created it, unless `keep`."""
         keep = keep or not self._made
-        return engine.withdrawal.awaited(self._ctx, self._cloud, self._id, keep=keep)
+        return engine.withdrawal.awaited(*self._at, keep=keep)
 
     def pull(self, into: str | Path | None = None, *, output: str | None = None) -> list[str]:
         """Bring the output home; works at any time. Returns the paths that were written.
 
         `output`: another part of the workdir than the task says.
         """
-        return engine.results.pull(
-            self._ctx,
-            self._cloud,
-            self._id,
-            task=self._task,
-            into=Path(into) if into else None,
-            output=output,
-        )
+        folder = Path(into) if into else None
+        return engine.results.pull(*self._at, task=self._task, into=folder, output=output)
 
     def amend(self, *, output: str | None, exclude: Sequence[str]) -> None:
         """Change what comes home, and which files are transferred in neither direction."""
-        engine.results.amend(self._ctx, self._cloud, self._id, output, tuple(exclude))
+        engine.results.amend(*self._at, output, tuple(exclude))
         self._task = None
 
     def left_nothing(self, output: str | None = None) -> bool:
@@ -185,7 +204,7 @@ class Handle:
 
         `output`: another one than the task says.
         """
-        return engine.results.left_nothing(self._ctx, self._cloud, self._id, output)
+        return engine.results.left_nothing(*self._at, output)
 
     def changed(self) -> list[ChangedFile]:
         """Files in its workdir that are new or differ from what was uploaded, caches aside."""
@@ -197,23 +216,23 @@ class Handle:
 
         `output`: another one than the task says.
         """
-        return bool(engine.results.foreseen(self._ctx, self._cloud, self._id, output).why)
+        return bool(engine.results.foreseen(*self._at, output).why)
 
     def lost_some(self) -> bool:
         """Whether some of its output could not be stored, and may still be on a machine."""
-        return engine.results.lost_some(self._ctx, self._cloud, self._id)
+        return engine.results.lost_some(*self._at)
 
     def stop(self) -> None:
         """Take its machines away; `start` resumes from the last snapshot."""
-        engine.lifecycle.stop(self._ctx, self._cloud, self._id)
+        engine.lifecycle.stop(*self._at)
 
     def start(self) -> None:
         """Resume what was stopped."""
-        engine.lifecycle.start(self._ctx, self._cloud, self._id)
+        engine.lifecycle.start(*self._at)
 
     def interrupt(self, rank: int | None = None, *, notice: bool = True) -> list[str]:
         """Take a machine away as a spot market does; returns the machines."""
-        return engine.lifecycle.interrupt(self._ctx, self._cloud, self._id, rank, notice=notice)
+        return engine.lifecycle.interrupt(*self._at, rank, notice=notice)
 
     def exec(
         self, command: str | Sequence[str], rank: int = 0, *, input: bytes = b""
@@ -244,7 +263,7 @@ class Handle:
         return self._reach(rank).connect(self._ctx, port)
 
     def _reach(self, rank: int) -> Reach:
-        return engine.reaching.reach(self._ctx, self._cloud, self._id, rank)
+        return engine.reaching.reach(*self._at, rank)
 
     def delete(
         self,
@@ -259,15 +278,9 @@ class Handle:
         `fetch=False` discards the results. `force` removes everything even if they cannot be
         brought home.
         """
+        folder, task = Path(into) if into else None, self._task
         engine.removal.delete(
-            self._ctx,
-            self._cloud,
-            self._id,
-            task=self._task,
-            into=Path(into) if into else None,
-            output=output,
-            fetch=fetch,
-            force=force,
+            *self._at, task=task, into=folder, output=output, fetch=fetch, force=force
         )
 
     def conclude(
@@ -278,21 +291,32 @@ class Handle:
         `status`: as it was seen last. A task that is gone raises NotFound.
         """
         now = status or self.status()
-        kept = engine.removal.conclude(
-            self._ctx,
-            self._cloud,
-            self._id,
+        reports: list[Report] = []
+        with suppress(SojournError, OSError):  # how long it took is not worth an error
+            reports = self.reports()
+        came: list[Downloaded] = []
+        with self.awaited(keep=True):
+            kept = engine.removal.conclude(
+                self._ctx.heard(came, Downloaded),
+                self._cloud,
+                self._id,
+                now.state,
+                task=self._task,
+                keep=keep,
+                keep_failed=keep_failed,
+            )
+        return Result(
+            self.id,
             now.state,
-            task=self._task,
-            keep=keep,
-            keep_failed=keep_failed,
+            now.exit_code,
+            now.reason,
+            kept,
+            None if kept else engine.ledger.log_path(self._id),
+            seconds_between([r.started for r in reports], [r.ended for r in reports]),
+            max((rank.attempt for rank in now.ranks), default=0),
+            came[-1] if came else None,
+            any(report.lost for report in reports if report.outcome.final),
         )
-        log = None if kept else engine.ledger.log_path(self._id)
-        return Result(self.id, now.state, now.exit_code, now.reason, kept, log)
 
     def __repr__(self) -> str:
         return f"Handle({self.id!r}, cloud={self.cloud!r})"
-
-    def _result(self) -> Result:
-        now = self.status()
-        return Result(self.id, now.state, now.exit_code, now.reason)

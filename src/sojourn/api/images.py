@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from sojourn import clouds, engine
 from sojourn.api import creating
-from sojourn.api.finding import each_cloud, warn_of
+from sojourn.api.finding import each_cloud, of_all
 from sojourn.api.machine import machine_task
 from sojourn.api.telling import OnEvent, context_for
-from sojourn.core.errors import InvalidInput, SojournError
+from sojourn.core.errors import InvalidInput
 from sojourn.core.images import MADE
 
 if TYPE_CHECKING:
@@ -62,14 +62,11 @@ def list(  # noqa: A001 -- as in `sojourn image list`
 ) -> builtins.list[tuple[str, MadeImage]]:
     """All images with the names of their clouds, of all clouds that can be asked."""
     ctx = ctx or context_for(on_event)
-    missed: builtins.list[SojournError] = []
 
     def found(cloud: Cloud) -> builtins.list[tuple[str, MadeImage]]:
         return [(cloud.name, image) for image in engine.imaging.list_images(ctx, cloud)]
 
-    rows = [*each_cloud(found, missed)]
-    warn_of(ctx, missed)
-    return rows
+    return of_all(ctx, found)
 
 
 def delete(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from sojourn import clouds, engine
+from sojourn import engine
 from sojourn.api import creating, finding
 from sojourn.api.handle import Handle
 from sojourn.api.telling import OnEvent, context_for
 from sojourn.core.errors import Conflict, InvalidInput, Problem
-from sojourn.core.parallel import together
 from sojourn.core.task import Task
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self, Unpack
 
     from sojourn.core.context import Context
@@ -23,12 +19,11 @@ if TYPE_CHECKING:
     from sojourn.core.status import Status
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["IDLE_TIMEOUT", "LIFETIME", "NO_SCRIPT", "Machine", "machine_task"]
+__all__ = ["IDLE_TIMEOUT", "LIFETIME", "Machine", "machine_task"]
 
 LIFETIME = 24 * 3600  # seconds; who forgets a machine pays for so much of it at most
 IDLE_TIMEOUT = 3600
-NO_SCRIPT = "#!/bin/sh\n:\n"
-_AT_ONCE = 16
+_NO_SCRIPT = "#!/bin/sh\n:\n"
 
 
 class Machine(Handle):
@@ -70,11 +65,10 @@ class Machine(Handle):
     ) -> Self:
         """The same, from the task that it is. `id`: of an earlier creation, to go on with it."""
         ctx = ctx or context_for(on_event)
-        cloud = clouds.load(task.cloud)
-        launch = creating.launch_of(ctx, task, id, gitignore)
-        answers = partial(engine.answering.until_it_runs, ctx, cloud, launch.id)
-        engine.creation.create(ctx, cloud, launch, answers)
-        return cls(cloud, launch.id, ctx, launch.task)
+        return creating.make(cls, ctx, task, cls._until_it_runs, id=id, gitignore=gitignore)
+
+    def _until_it_runs(self) -> None:
+        engine.answering.until_it_runs(*self._at)
 
     @classmethod
     def get(
@@ -92,24 +86,15 @@ class Machine(Handle):
                 f"{found.id} is a task, not a machine",
                 hint=f"Run `sojourn status {found.id}` for details.",
             )
-        return cls(found._cloud, found._id, found._ctx)
+        return cls.of(found)
 
     @classmethod
     def all(
         cls, *, on_event: OnEvent | None = None, ctx: Context | None = None
     ) -> list[tuple[Machine, Status]]:
         """All machines with their states, of all clouds that can be asked."""
-        ctx = ctx or context_for(on_event)
-        rows = finding.overview(ctx=ctx)
-        stays: list[bool] = []
-        for start in range(0, len(rows), _AT_ONCE):
-            some = rows[start : start + _AT_ONCE]
-            stays += together([partial(_stays, ctx, handle) for handle, _ in some])
-        return [
-            (cls(handle._cloud, handle._id, handle._ctx), status)
-            for (handle, status), stay in zip(rows, stays, strict=True)
-            if stay
-        ]
+        found = finding.described(ctx or context_for(on_event))
+        return [(cls.of(handle), status) for handle, status, task in found if task.stay]
 
     @property
     def address(self) -> str:
@@ -119,25 +104,15 @@ class Machine(Handle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.delete()
-
-
-def _stays(ctx: Context, handle: Handle) -> bool:
-    task = finding.task_of(ctx, handle)
-    return task is not None and task.stay
 
 
 def machine_task(startup_script: str, fields: Fields) -> Task:
     """The task that a machine is; raises InvalidInput, which names its fields as users do."""
     from sojourn.taskfiles.changes import changed
 
-    plain = Task(NO_SCRIPT, stay=True, timeout=LIFETIME, idle_timeout=IDLE_TIMEOUT)
+    plain = Task(_NO_SCRIPT, stay=True, timeout=LIFETIME, idle_timeout=IDLE_TIMEOUT)
     given: Fields = {**fields}
     if startup_script:
         given["script"] = startup_script

@@ -50,8 +50,9 @@ def all_tasks(
     `question`: with {tasks} for them, and {Their}.
     """
     from sojourn import api
+    from sojourn.api.rows import task
     from sojourn.cli import screen
-    from sojourn.cli.rows import About, task_columns, task_table
+    from sojourn.cli.rows import task_columns, task_table
 
     missed: list[SojournError] = []
     with opened(as_json=as_json) as session:
@@ -64,8 +65,8 @@ def all_tasks(
         elif not yes:
             if as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
                 raise InvalidInput("all", "requires --yes without a terminal")
-            rows = [task_columns(*each, About.here(each[0])) for each in found]
-            for line in task_table(rows):
+            lines = [task_columns(task(*each)) for each in found]
+            for line in task_table(lines):
                 screen.say(*([line] if isinstance(line, str) else line))
             if not _confirmed(session.ctx, question.format(**_words(len(found)))):
                 session.ctx.note("Cancelled")

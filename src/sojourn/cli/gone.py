@@ -36,10 +36,10 @@ def gone_error(id: str | None) -> NotFound | None:
 
 def gone_meanwhile(id: str) -> tuple[str, NotFound] | None:
     """The id of a task that was deleted since this command began, and the same error."""
-    from sojourn.engine import ledger
+    from sojourn.api.finding import is_remembered
 
     known = _known(id)
-    ends = known is not None and ledger.find(known[0]) is not None  # forgotten at the very end
+    ends = known is not None and is_remembered(known[0])  # forgotten at the very end
     known, error = _known(id), gone_error(id)
     began = utc(datetime.fromtimestamp(BEGAN, timezone.utc))
     if known is None or error is None or not (ends or known[1].deleted >= began):
@@ -49,8 +49,14 @@ def gone_meanwhile(id: str) -> tuple[str, NotFound] | None:
 
 def gone_row(id: str | None) -> tuple[dict[str, Any], list[str]] | None:
     """The row of such a task for --json, and its lines for people."""
+    from sojourn import api
+    from sojourn.api import rows
+
     known = _known(id)
-    return (_row(*known), _lines(*known)) if known else None
+    if known is None:
+        return None
+    saved = api.saved_log(known[0])
+    return rows.deleted_task(*known, log=str(saved[1] if saved else "")), _lines(*known)
 
 
 def _lines(id: str, ending: Ending) -> list[str]:
@@ -62,15 +68,6 @@ def at_home(path: str | Path) -> str:
     """A path as shells show it: `~` for the user's home."""
     home, text = str(Path.home()), str(path)
     return "~" + text[len(home) :] if f"{text}/".startswith(f"{home}/") else text
-
-
-def _row(id: str, ending: Ending) -> dict[str, Any]:
-    from sojourn import api
-
-    saved = api.saved_log(id)
-    return (
-        {"type": "deleted-task", "id": id} | vars(ending) | {"log": str(saved[1] if saved else "")}
-    )
 
 
 def _known(id: str | None) -> tuple[str, Ending] | None:

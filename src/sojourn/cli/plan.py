@@ -1,8 +1,8 @@
-"""What `--dry-run` shows."""
+"""What `--dry-run` shows to people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -11,30 +11,14 @@ if TYPE_CHECKING:
     from sojourn.engine.creation import Plan
     from sojourn.engine.upload import Upload
 
-__all__ = ["plan_row", "plan_text"]
+__all__ = ["plan_text"]
 
 _LARGEST = 10
 _EXCLUDED = 10
 
 
-def plan_row(plan: Plan) -> dict[str, Any]:
-    """For `--json`."""
-    upload = plan.upload
-    return {
-        "type": "plan",
-        "id": plan.id,
-        "cloud": plan.cloud,
-        "exists": plan.exists,
-        "files": upload.files if upload else 0,
-        "bytes": upload.bytes if upload else 0,
-        "parts": [vars(part) for part in upload.parts] if upload else [],
-        "excluded": list(upload.excluded) if upload else [],
-        "resources": list(plan.resources),
-    }
-
-
 def plan_text(plan: Plan, task: Task) -> str:
-    """For people."""
+    """What it would do, in words."""
     lines = [*_uploaded(plan.upload, task), *_created(plan), "Dry run: nothing created."]
     if plan.advice:
         lines.insert(-1, plan.advice)

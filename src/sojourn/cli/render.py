@@ -347,16 +347,7 @@ def show_misuse(error: ClickException) -> None:
         screen.say(*((Coloured("Error:", screen.RED), rest) if error_line else (line,)))
 
 
-def error_row(error: SojournError) -> dict[str, Any]:
-    """The `error` row of the documented schema."""
-    problems = error.problems if isinstance(error, InvalidInput) else ()
-    return {
-        "type": "error",
-        "error": type(error).__name__,
-        "message": error.message,
-        "hint": error.hint.strip(),
-        "problems": [{"path": p.path, "message": p.message} for p in problems],
-    }
+error_row = SojournError.to_dict
 
 
 def error_code(error: SojournError) -> int:

@@ -1,114 +1,67 @@
-"""Results as rows for --json and as text for people."""
+"""Rows as text for people: what `sojourn.api.rows` has of tasks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sojourn.cli.screen import Coloured, Line, state_colour
-from sojourn.cli.times import age, seconds_between
-from sojourn.core.clock import utc_now
+from sojourn.cli.times import age
 from sojourn.core.durations import format_seconds
 from sojourn.core.ids import TaskId
+from sojourn.core.status import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from sojourn.api import Handle
-    from sojourn.core.status import Status
 
-__all__ = ["About", "status_lines", "status_row", "table", "task_columns", "task_table"]
+__all__ = ["status_lines", "table", "task_columns", "task_table"]
 
 _HEADER = ("ID", "STATE", "AGE", "RAN", "CLOUD", "MACHINE", "COMMAND", "REASON")
 _UNKNOWN = "-"
 _WIDEST = 32  # characters of a command; JSON has all of it
 
 
-class About(NamedTuple):
-    """What is known of a task beside its state; empty what is not."""
-
-    created: str = ""
-    machine: str = ""
-    command: str = ""
-
-    @classmethod
-    def here(cls, handle: Handle) -> About:
-        """What this computer remembers of it."""
-        origin = handle.origin()
-        return cls(origin.created, origin.machine, origin.command) if origin else cls()
-
-
-def status_row(handle: Handle, status: Status, about: About) -> dict[str, Any]:
-    """The `task` row of the documented schema."""
-    return {
-        "type": "task",
-        "id": handle.id,
-        "cloud": handle.cloud,
-        "state": str(status.state),
-        "reason": status.reason,
-        "exit_code": status.exit_code,
-        "counts": status.counts,
-        "ranks": [
-            {
-                "rank": rank.rank,
-                "state": str(rank.state),
-                "attempt": rank.attempt,
-                "exit_code": rank.exit_code,
-                "reason": rank.reason,
-                "machine": rank.machine,
-            }
-            for rank in status.ranks
-        ],
-        "created": about.created,
-        "machine": about.machine,
-        "command": about.command,
-        "seconds": run_seconds(status),
-    }
-
-
-def run_seconds(status: Status) -> int | None:
-    """How long the newest attempts ran, or run by now; None if that is not known."""
-    runs = any(rank.began and not rank.ended for rank in status.ranks)
-    ends = [utc_now()] if runs else [rank.ended for rank in status.ranks]
-    return seconds_between([rank.began for rank in status.ranks], ends)
-
-
-def status_lines(handle: Handle, status: Status, about: About) -> list[Line]:
-    """The same for people."""
-    state = str(status.state)
-    lines: list[Line] = [(f"{handle.id}  ", Coloured(state, state_colour(state)))]
-    if status.reason:
-        lines.append(f"  {status.reason}")
-    lines += [f"  {about.command}"] if about.command else []
-    known = [f"cloud {handle.cloud}"]
-    known += [f"machine type {about.machine}"] if about.machine else []
-    known += [f"created {age(about.created)} ago"] if age(about.created) else []
-    ran = run_seconds(status)
-    verb = "ran" if status.state.ended else "running for"
-    known += [] if ran is None else [f"{verb} {format_seconds(ran)}"]
+def status_lines(row: Mapping[str, Any]) -> list[Line]:
+    """A task with its ranks, its machines and the last events."""
+    state, created = row["state"], age(row["created"])
+    lines: list[Line] = [(f"{row['id']}  ", Coloured(state, state_colour(state)))]
+    lines += [f"  {text}" for text in (row["reason"], row["command"]) if text]
+    known = [f"cloud {row['cloud']}"]
+    known += [f"machine type {row['machine']}"] if row["machine"] else []
+    known += [f"created {created} ago"] if created else []
+    verb = "ran" if State(state).ended else "running for"
+    known += [] if row["seconds"] is None else [f"{verb} {format_seconds(row['seconds'])}"]
     lines.append(f"  {', '.join(known)}")
-    rows = [
-        (f"  rank {rank.rank}", str(rank.state), f"attempt {rank.attempt}", rank.reason)
-        for rank in status.ranks
+    ranks = [
+        (f"  rank {rank['rank']}", rank["state"], f"attempt {rank['attempt']}", rank["reason"])
+        for rank in row["ranks"]
     ]
-    if len(rows) > 1 or any(rank.attempt > 1 for rank in status.ranks):
-        lines.extend(table(rows))
-    return lines
+    if len(ranks) > 1 or any(rank["attempt"] > 1 for rank in row["ranks"]):
+        lines += table(ranks)
+    lines += table([_machine_cells(each) for each in row["machines"]])
+    return lines + [f"  {event['time']}  {event['description']}" for event in row["events"][-5:]]
 
 
-def task_columns(handle: Handle, status: Status, about: About) -> tuple[str, ...]:
+def _machine_cells(machine: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of the newest, not all is known yet."""
+    carries = "" if machine["rank"] is None else f"rank {machine['rank']}"
+    since = f"since {machine['started']}" if machine["started"] else ""
+    return f"  machine {machine['id']}", carries, machine["address"], since
+
+
+def task_columns(row: Mapping[str, Any]) -> tuple[str, ...]:
     """What `list` shows of a task. No cell but the last is empty: columns can be counted."""
-    ran = run_seconds(status)
-    command = about.command.replace("\n", " ")
+    ran, command = row["seconds"], row["command"].replace("\n", " ")
     return (
-        handle.id,
-        str(status.state),
-        age(about.created) or _UNKNOWN,
+        row["id"],
+        row["state"],
+        age(row["created"]) or _UNKNOWN,
         _UNKNOWN if ran is None else format_seconds(ran),
-        handle.cloud,
-        about.machine or _UNKNOWN,
+        row["cloud"],
+        row["machine"] or _UNKNOWN,
         (command if len(command) <= _WIDEST else f"{command[: _WIDEST - 3]}...") or _UNKNOWN,
-        status.reason,
+        row["reason"],
     )
 
 

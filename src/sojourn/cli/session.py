@@ -15,12 +15,9 @@ from sojourn.cli.render import Renderer, error_code, error_row, make_renderer
 from sojourn.cli.screen import Unwritable
 from sojourn.core.context import Context
 from sojourn.core.errors import Cancelled, InvalidInput, SojournError
-from sojourn.core.events import Downloaded
 
 if TYPE_CHECKING:
     from types import FrameType
-
-    from sojourn.core.events import Event
 
 __all__ = [
     "Session",
@@ -50,17 +47,11 @@ class Session:
 
     def __init__(self, renderer: Renderer, *, as_json: bool = False) -> None:
         self.renderer = renderer
-        self.downloaded: Downloaded | None = None  # the last results that came home
-        self.ctx = Context(self._emit)
+        self.ctx = Context(renderer)
         self.parting = "Run the command again to resume."  # said if it has to be ended
         self._as_json = as_json
         self.interrupts = 0
         self.terminated = False
-
-    def _emit(self, event: Event) -> None:
-        if isinstance(event, Downloaded):
-            self.downloaded = event
-        self.renderer(event)
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:
@@ -88,7 +79,7 @@ class Session:
     def renew(self) -> None:
         """Go on after a cancellation, with a new context."""
         answered()
-        self.ctx = Context(self._emit)
+        self.ctx = Context(self.renderer)
 
 
 @contextmanager

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sojourn.core.errors import InvalidInput
-from sojourn.core.ids import TaskId
-
 __all__ = ["brief", "done", "name", "short"]
 
 # An id where a message tells of a task: at its beginning, after these words, or in a command. What
@@ -51,10 +48,7 @@ def brief(text: str) -> str:
 
 
 def name(id: str) -> str:
-    """The name of a task; its id if this computer knows two of that name."""
-    from sojourn.engine import ledger  # few messages tell of a task
+    """The name of a task, if that is enough."""
+    from sojourn.api.finding import name_of  # few messages tell of a task
 
-    try:
-        return ledger.short(TaskId.parse(id))
-    except InvalidInput:
-        return id  # it only looks like one
+    return name_of(id)

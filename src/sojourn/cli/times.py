@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
+from sojourn.core.clock import moment_of, seconds_between
 from sojourn.core.durations import parse_seconds
 from sojourn.core.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["age", "moment", "seconds_between"]
 
 
 def age(since: str, now: datetime | None = None) -> str:
     """How long ago that is: 45s, 2m10s, 35m, 5h20m, 30h, 3d4h, 20d. Empty: not known."""
-    begin = _parsed(since)
+    begin = moment_of(since)
     if begin is None:
         return ""
     seconds = max(0, int(((now or datetime.now(timezone.utc)) - begin).total_seconds()))
@@ -35,13 +31,6 @@ def age(since: str, now: datetime | None = None) -> str:
     return _two(days, "d", hours % 24, "h") if days < 8 else f"{days}d"
 
 
-def seconds_between(begins: Iterable[str], ends: Iterable[str]) -> int | None:
-    """From the first to the last of these times; None if either is not known."""
-    first = min(filter(None, map(_parsed, begins)), default=None)
-    last = max(filter(None, map(_parsed, ends)), default=None)
-    return max(0, round((last - first).total_seconds())) if first and last else None
-
-
 def _two(large: int, unit: str, small: int, smaller: str) -> str:
     return f"{large}{unit}{small}{smaller}" if small else f"{large}{unit}"
 
@@ -54,7 +43,7 @@ def moment(path: str, text: str, now: datetime | None = None) -> datetime:
     except OverflowError:
         return datetime.min.replace(tzinfo=timezone.utc)
     except ValueError:
-        found = _parsed(text.strip())
+        found = moment_of(text.strip())
     if found is None:
         raise InvalidInput(
             path,
@@ -62,12 +51,3 @@ def moment(path: str, text: str, now: datetime | None = None) -> datetime:
             f"2026-01-31T12:00:00Z, got {text!r}",
         )
     return found
-
-
-def _parsed(text: str) -> datetime | None:
-    """Without a zone it is UTC, as all times here are."""
-    try:
-        time = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", text))
-    except ValueError:
-        return None
-    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)

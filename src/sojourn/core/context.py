@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sojourn.core.errors import Cancelled, Transient
 from sojourn.core.events import Emit, Event, Note, Progress, StepEnded, StepStarted, Warned
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Context"]
+
+_Event = TypeVar("_Event", bound=Event)
 
 
 def _ignore(_: Event) -> None:
@@ -65,9 +67,21 @@ class Context:
         """The same, but deaf to cancellation and without a deadline: for cleaning up after one."""
         return self._like()
 
-    def _like(self, *, phase: str | None = None, **changed: Any) -> Context:
+    def heard(self, events: list[_Event], kind: type[_Event]) -> Context:
+        """The same; what is emitted of this kind is also added to this list."""
+
+        def emit(event: Event) -> None:
+            if isinstance(event, kind):
+                events.append(event)
+            self.emit(event)
+
+        return self._like(emit, deadline=self.deadline, cancelled=self.cancelled)
+
+    def _like(
+        self, emit: Emit | None = None, *, phase: str | None = None, **changed: Any
+    ) -> Context:
         phase = self._phase if phase is None else phase
-        return Context(self.emit, whole=self._whole, phase=phase, **changed)
+        return Context(emit or self.emit, whole=self._whole, phase=phase, **changed)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Context]:

@@ -19,13 +19,12 @@ A message says what happened and why; `hint` says what to do next.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "LIST_ALL",
     "AuthError",
     "Cancelled",
     "CapacityError",
@@ -45,6 +44,8 @@ __all__ = [
 class SojournError(Exception):
     """The root of the tree; `hint` says what to do next."""
 
+    problems: tuple[Problem, ...] = ()
+
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
@@ -55,6 +56,16 @@ class SojournError(Exception):
         from sojourn.core.escape import escaped_lines  # most commands print no error
 
         return escaped_lines(f"{self.message}\n{self.hint}" if self.hint else self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The `error` row of the documented schema."""
+        return {
+            "type": "error",
+            "error": type(self).__name__,
+            "message": self.message,
+            "hint": self.hint.strip(),
+            "problems": [{"path": p.path, "message": p.message} for p in self.problems],
+        }
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import re
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import AuthError, InvalidInput, NotFound
+from sojourn.core.errors import AuthError, InvalidInput
 from sojourn.core.ids import TaskId
 from sojourn.core.runner import Program
 from sojourn.forges.forge import Job, Registered, Registration, Repository
 from sojourn.forges.http import Http, checksum, made_once
+from sojourn.forges.owner import explained, names_in, require_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,7 +75,7 @@ class Driver:
 
     def __init__(self, repo: str, token: str) -> None:
         address = urllib.parse.urlsplit(repo)
-        parts = [part for part in address.path.removesuffix(".git").split("/") if part]
+        parts = names_in(repo)
         if not 1 <= len(parts) <= 2:
             raise InvalidInput(
                 "repo", f"must be like https://{HOSTS[0]}/WORKSPACE/REPO or .../WORKSPACE: {repo!r}"
@@ -90,19 +91,10 @@ class Driver:
         self._scopes: frozenset[str] = frozenset()
 
     def check(self, ctx: Context) -> Repository:
-        try:
+        with explained(self._http, self._parts, _RIGHTS):
             found = self._http.call(ctx, "GET", self._scope).json
             answer = self._http.call(ctx, "GET", self._runners, query={"pagelen": "1"})
             self._look_at(answer)
-        except NotFound as error:
-            raise NotFound(
-                f"{'/'.join(self._parts)} not found on {self._http.host}, or not visible to the "
-                "token",
-                hint=_RIGHTS,
-            ) from error
-        except AuthError as error:
-            error.hint = error.hint or _RIGHTS
-            raise
         return Repository(public=len(self._parts) == 2 and not found.get("is_private", True))
 
     def _look_at(self, answer: Answer) -> None:
@@ -193,8 +185,7 @@ class Driver:
 
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
         """Its program has ended before."""
-        if not self._token:
-            raise AuthError("only a token of the repository's owner can remove a runner")
+        require_token(self._token)
         self._delete(ctx, credentials["runner_uuid"])
         return True
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound, Transient
+from sojourn.core.errors import Conflict, InvalidInput, NotFound, Transient
 from sojourn.core.ids import TaskId
-from sojourn.core.runner import Program
+from sojourn.forges import giteas
 from sojourn.forges.forge import Job, Registered, Registration, Repository
-from sojourn.forges.giteas import LOST, PAGE, PAGES, PROTOCOL, Place, actual, refuse_colons
-from sojourn.forges.http import Http, made_once, published_sum
+from sojourn.forges.giteas import actual, refuse_colons
+from sojourn.forges.http import made_once
+from sojourn.forges.owner import require_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from sojourn.core.context import Context
-    from sojourn.core.runner import Runner
+    from sojourn.core.runner import Program, Runner
 
 __all__ = ["HOSTS", "SERVERS", "TOKENS", "Driver", "actual", "repo_here"]
 
@@ -29,7 +29,6 @@ SERVERS = ("FORGEJO_SERVER_URL",)  # and those that say whose it is, if it is no
 VERSION = "13.2.0"  # of https://code.forgejo.org/forgejo/runner
 SOURCE = "https://code.forgejo.org/forgejo/runner/releases/download"
 _MIRROR = "SOJOURN_RUNNER_SOURCE_FORGEJO"
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _NOTHING_ASKED = (400, 422)  # what it answers to a registration without a name
 _NOT_OURS = "invalid runner for task"
 _NOT_OVER = ("waiting", "running", "blocked", "unknown")
@@ -38,24 +37,16 @@ _LOOK_EVERY = 5.0
 
 def repo_here(environment: Mapping[str, str]) -> str:
     """The repository whose CI this program runs in; none: empty."""
-    name = environment.get("GITHUB_REPOSITORY", "")
-    server = environment.get("GITHUB_SERVER_URL", "").rstrip("/")
-    ours = environment.get("FORGEJO_ACTIONS")
-    return f"{server}/{name}" if name and ours and server else ""
+    return giteas.repo_here(environment) if environment.get("FORGEJO_ACTIONS") else ""
 
 
-class Driver:
+class Driver(giteas.Driver):
     """A repository, an organization or a user, by its address."""
 
     limits = (
         "Forgejo ends jobs after 3 hours, and drops jobs that wait 24 hours for a runner, unless "
         "its administrator set ENDLESS_TASK_TIMEOUT and ABANDONED_JOB_TIMEOUT."
     )
-
-    def __init__(self, repo: str, token: str) -> None:
-        self._token = token
-        self._place = Place(repo, token)
-        self._http = self._place.http
 
     def check(self, ctx: Context) -> Repository:
         with self._place.explained():
@@ -71,14 +62,8 @@ class Driver:
 
     def programs(self, ctx: Context) -> dict[str, Program]:
         source = os.environ.get(_MIRROR, SOURCE).rstrip("/")
-        urls = {
-            machine: f"{source}/v{VERSION}/forgejo-runner-{VERSION}-linux-{name}"
-            for machine, name in _ARCHITECTURES.items()
-        }
-        return {
-            machine: Program(VERSION, url, published_sum(ctx, f"{url}.sha256"))
-            for machine, url in urls.items()
-        }
+        url = f"{source}/v{VERSION}/forgejo-runner-{VERSION}-linux-{{}}"
+        return giteas.published(ctx, VERSION, url)
 
     def register(self, ctx: Context, runner: Runner) -> Registration:
         refuse_colons(runner.labels, "Forgejo")
@@ -110,20 +95,8 @@ class Driver:
                 each["status"] == "active",
                 _labels(each),
             )
-            for each in self._listed(ctx)
+            for each in self._place.rows(ctx, self._place.runners(ctx))
         ]
-
-    def _listed(self, ctx: Context) -> Iterator[dict[str, Any]]:
-        seen: set[int] = set()
-        path = self._place.runners(ctx)
-        for page in range(1, PAGES + 1):
-            query = {"limit": str(PAGE), "page": str(page)}
-            found = self._http.call(ctx, "GET", path, query=query).json or []
-            new = [each for each in found if each["id"] not in seen]
-            yield from new
-            seen.update(each["id"] for each in new)
-            if not new:
-                return
 
     def unregister(self, ctx: Context, id: str) -> bool:
         """Forgejo deletes a runner with a job, too, and has no way to give it no more before."""
@@ -134,8 +107,7 @@ class Driver:
 
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
         """Its program has ended before."""
-        if not self._token:
-            raise AuthError("only a token of the repository's owner can remove a runner")
+        require_token(self._token)
         self._place.delete(ctx, credentials["number"])
         return True
 
@@ -178,22 +150,13 @@ class Driver:
 
     def _give_up(self, ctx: Context, task: str, own: Mapping[str, str]) -> bool:
         """Forgejo would notice after 10 minutes; the runner that has the task may say so."""
-        protocol = Http(
-            self._place.base, {"x-runner-uuid": own["uuid"], "x-runner-token": own["token"]}
-        )
-        stopped = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        state = {"id": task, "result": LOST, "stoppedAt": stopped}
         try:
-            protocol.call(ctx, "POST", f"{PROTOCOL}/UpdateTask", body={"state": state}, tries=2)
+            self._end(ctx, task, own, tries=2)
         except (NotFound, Transient) as error:  # a refusal is like a failure of its own, but for
             if isinstance(error, Transient) and _NOT_OURS not in error.message:  # what it says
                 raise
             return False
         return True
-
-    def may_travel(self) -> bool:
-        """Nobody can ask what a token is for, and the one of a running job is for too little."""
-        return False
 
 
 def _labels(row: Mapping[str, Any]) -> frozenset[str]:

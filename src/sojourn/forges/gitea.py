@@ -5,21 +5,21 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import AuthError, Conflict, NotFound
-from sojourn.core.runner import Program
+from sojourn.core.errors import Conflict, NotFound
+from sojourn.forges import giteas
 from sojourn.forges.forge import Job, Registered, Registration, Repository
-from sojourn.forges.giteas import API, LOST, PROTOCOL, Place, actual, refuse_colons
-from sojourn.forges.http import Answer, Http, published_sum
+from sojourn.forges.giteas import API, PROTOCOL, actual, refuse_colons
+from sojourn.forges.owner import require_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sojourn.core.context import Context
-    from sojourn.core.runner import Runner
+    from sojourn.core.runner import Program, Runner
+    from sojourn.forges.http import Answer
 
 __all__ = ["HOSTS", "SERVERS", "TOKENS", "Driver", "actual", "repo_here"]
 
@@ -29,31 +29,23 @@ SERVERS = ("GITEA_SERVER_URL",)  # and those that say whose it is, if it is not 
 VERSION = "3.5.0"  # of https://gitea.com/gitea/runner
 SOURCE = "https://dl.gitea.com/gitea-runner"
 _MIRROR = "SOJOURN_RUNNER_SOURCE_GITEA"
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _LOOK_EVERY = 5.0
 _BY_HAND = "re-run it by hand if it failed"
 
 
 def repo_here(environment: Mapping[str, str]) -> str:
     """The repository whose CI this program runs in; none: empty."""
-    name = environment.get("GITHUB_REPOSITORY", "")
     ours = environment.get("GITEA_ACTIONS") and not environment.get("FORGEJO_ACTIONS")
-    server = environment.get("GITHUB_SERVER_URL", "").rstrip("/")
-    return f"{server}/{name}" if name and ours and server else ""
+    return giteas.repo_here(environment) if ours else ""
 
 
-class Driver:
+class Driver(giteas.Driver):
     """A repository, an organization or a user, by its address."""
 
     limits = (
         "Gitea ends jobs after 3 hours, and drops jobs that wait 24 hours for a runner, unless "
         "its administrator set ENDLESS_TASK_TIMEOUT and ABANDONED_JOB_TIMEOUT."
     )
-
-    def __init__(self, repo: str, token: str) -> None:
-        self._token = token
-        self._place = Place(repo, token)
-        self._http = self._place.http
 
     def check(self, ctx: Context) -> Repository:
         with self._place.explained():
@@ -68,14 +60,8 @@ class Driver:
 
     def programs(self, ctx: Context) -> dict[str, Program]:
         source = os.environ.get(_MIRROR, SOURCE).rstrip("/")
-        urls = {
-            machine: f"{source}/{VERSION}/gitea-runner-{VERSION}-linux-{name}"
-            for machine, name in _ARCHITECTURES.items()
-        }
-        return {
-            machine: Program(VERSION, url, published_sum(ctx, f"{url}.sha256"))
-            for machine, url in urls.items()
-        }
+        url = f"{source}/{VERSION}/gitea-runner-{VERSION}-linux-{{}}"
+        return giteas.published(ctx, VERSION, url)
 
     def register(self, ctx: Context, runner: Runner) -> Registration:
         refuse_colons(runner.labels, "Gitea")
@@ -144,8 +130,7 @@ class Driver:
         return self._http.call(ctx, "PATCH", path, body={"disabled": disabled}, allow=allow)
 
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
-        if not self._token:
-            raise AuthError("only a token of the repository's owner can remove a runner")
+        require_token(self._token)
         return self.unregister(ctx, str(_registration(credentials)["id"]))
 
     def lost(self, ctx: Context, runner: Runner, job: Job) -> Job | None:
@@ -182,20 +167,12 @@ class Driver:
         self, ctx: Context, repo: str, number: int, job: dict[str, Any], own: Mapping[str, Any]
     ) -> None:
         """Gitea would notice after 10 minutes or more; the runner that has the job may say so."""
-        identity = {"x-runner-uuid": own["uuid"], "x-runner-token": own["token"]}
-        protocol = Http(self._place.base, identity)
         for task in self._place.pages(ctx, f"{repo}/actions/tasks", "workflow_runs"):
             if task["status"] != "running":
                 continue
             if (task["run_number"], task["name"]) == (number, job["name"]):
-                stopped = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                state = {"id": str(task["id"]), "result": LOST, "stoppedAt": stopped}
-                protocol.call(ctx, "POST", f"{PROTOCOL}/UpdateTask", body={"state": state})
+                self._end(ctx, str(task["id"]), own)
                 return
-
-    def may_travel(self) -> bool:
-        """Nobody can ask what a token is for, and the one of a running job is for too little."""
-        return False
 
 
 def _labels(row: Mapping[str, Any]) -> frozenset[str]:

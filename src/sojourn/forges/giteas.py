@@ -5,25 +5,29 @@ Their ways to register runners are not the same, nor are their runner programs.
 
 from __future__ import annotations
 
+import time
 import urllib.parse
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import AuthError, InvalidInput, NotFound
-from sojourn.forges.http import Http
+from sojourn.core.errors import InvalidInput, NotFound
+from sojourn.core.runner import Program
+from sojourn.forges.http import TRIES, Http, published_sum
+from sojourn.forges.owner import explained, names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from sojourn.core.context import Context
 
-__all__ = ["API", "LOST", "PAGE", "PAGES", "PROTOCOL", "Place", "actual", "refuse_colons"]
+__all__ = ["API", "PROTOCOL", "Driver", "actual", "published", "refuse_colons", "repo_here"]
 
 API = "/api/v1"
 PROTOCOL = "/api/actions/runner.v1.RunnerService"  # of runner programs
-LOST = "RESULT_CANCELLED"  # of a job that its machine took along
-PAGE = 50  # the most that they send, unless an administrator says otherwise
-PAGES = 1000
+_LOST = "RESULT_CANCELLED"  # of a job that its machine took along
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_PAGE = 50  # the most that they send, unless an administrator says otherwise
+_PAGES = 1000
 _RIGHTS = (
     "The token's user must own the repository or organization, and the token needs the scope "
     "write:repository (write:organization or write:user for runners of an owner)."
@@ -42,7 +46,7 @@ class Place:
 
     def __init__(self, repo: str, token: str) -> None:
         address = urllib.parse.urlsplit(repo)
-        parts = [part for part in address.path.removesuffix(".git").split("/") if part]
+        parts = names_in(repo)
         if not parts:
             raise InvalidInput(
                 "repo", f"must be like https://HOST/OWNER/REPO or .../ORGANIZATION: {repo!r}"
@@ -90,8 +94,8 @@ class Place:
     ) -> Iterator[dict[str, Any]]:
         """All rows of a list; `key`: where they are in its answers, and beside it their number."""
         seen: set[int] = set()
-        for page in range(1, PAGES + 1):
-            query = {**(more or {}), "limit": str(PAGE), "page": str(page)}
+        for page in range(1, _PAGES + 1):
+            query = {**(more or {}), "limit": str(_PAGE), "page": str(page)}
             answer = self.http.call(ctx, "GET", path, query=query).json
             found = answer[key] or []
             # What was there on the page before may have moved on to this one.
@@ -100,20 +104,58 @@ class Place:
             if not found or len(seen) >= answer["total_count"]:
                 return
 
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Say what a token needs that cannot do what it is asked to."""
-        try:
-            yield
-        except NotFound as error:  # they do not tell of what the token may not see
-            raise NotFound(
-                f"{'/'.join(self.parts)} not found on {self.http.host}, or not visible to the "
-                "token",
-                hint=_RIGHTS,
-            ) from error
-        except AuthError as error:
-            error.hint = error.hint or _RIGHTS
-            raise
+    def rows(self, ctx: Context, path: str) -> Iterator[dict[str, Any]]:
+        """All rows of a list whose answers do not tell their number."""
+        seen: set[int] = set()
+        for page in range(1, _PAGES + 1):
+            query = {"limit": str(_PAGE), "page": str(page)}
+            found = self.http.call(ctx, "GET", path, query=query).json or []
+            new = [each for each in found if each["id"] not in seen]
+            yield from new
+            seen.update(each["id"] for each in new)
+            if not new:
+                return
+
+    def explained(self) -> AbstractContextManager[None]:
+        return explained(self.http, self.parts, _RIGHTS)
+
+
+class Driver:
+    """What drivers of both begin with."""
+
+    def __init__(self, repo: str, token: str) -> None:
+        self._token = token
+        self._place = Place(repo, token)
+        self._http = self._place.http
+
+    def _end(self, ctx: Context, task: str, own: Mapping[str, str], tries: int = TRIES) -> None:
+        """Say as the runner that has a task that it was cancelled."""
+        identity = {"x-runner-uuid": own["uuid"], "x-runner-token": own["token"]}
+        stopped = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        state = {"id": task, "result": _LOST, "stoppedAt": stopped}
+        Http(self._place.base, identity).call(
+            ctx, "POST", f"{PROTOCOL}/UpdateTask", body={"state": state}, tries=tries
+        )
+
+    def may_travel(self) -> bool:
+        """Nobody can ask what a token is for, and the one of a running job is for too little."""
+        return False
+
+
+def repo_here(environment: Mapping[str, str]) -> str:
+    """The repository whose CI this program runs in, by the variables that both set as GitHub."""
+    name = environment.get("GITHUB_REPOSITORY", "")
+    server = environment.get("GITHUB_SERVER_URL", "").rstrip("/")
+    return f"{server}/{name}" if name and server else ""
+
+
+def published(ctx: Context, version: str, url: str) -> dict[str, Program]:
+    """A version of a program; `url`: where it is, with {} for the architecture."""
+    urls = {machine: url.format(name) for machine, name in _ARCHITECTURES.items()}
+    return {
+        machine: Program(version, each, published_sum(ctx, f"{each}.sha256"))
+        for machine, each in urls.items()
+    }
 
 
 def refuse_colons(labels: tuple[str, ...], title: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import urllib.parse
 from typing import TYPE_CHECKING, Any
 
-from sojourn.core.errors import AuthError, Conflict, InvalidInput, NotFound
+from sojourn.core.errors import Conflict, InvalidInput
 from sojourn.core.runner import Program
 from sojourn.forges.forge import Job, Registered, Registration, Repository
 from sojourn.forges.http import Http
+from sojourn.forges.owner import explained, names_in, require_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -49,7 +50,7 @@ class Driver:
 
     def __init__(self, repo: str, token: str) -> None:
         address = urllib.parse.urlsplit(repo)
-        parts = [part for part in address.path.removesuffix(".git").split("/") if part]
+        parts = names_in(repo)
         if not 1 <= len(parts) <= 2:
             raise InvalidInput(
                 "repo", f"must be like https://{HOSTS[0]}/OWNER/REPO or .../ORGANIZATION: {repo!r}"
@@ -65,18 +66,9 @@ class Driver:
         self._http = Http(base, headers)
 
     def check(self, ctx: Context) -> Repository:
-        try:
+        with explained(self._http, self._parts, _RIGHTS):
             found = self._http.call(ctx, "GET", self._scope).json
             self._http.call(ctx, "GET", self._runners, query={"per_page": "1"})
-        except NotFound as error:  # GitHub does not tell of what the token may not see
-            raise NotFound(
-                f"{'/'.join(self._parts)} not found on {self._http.host}, or not visible to the "
-                "token",
-                hint=_RIGHTS,
-            ) from error
-        except AuthError as error:
-            error.hint = error.hint or _RIGHTS
-            raise
         return Repository(public=len(self._parts) == 2 and not found.get("private", False))
 
     @property
@@ -140,8 +132,7 @@ class Driver:
         return answer.status != 422
 
     def leave(self, ctx: Context, runner: Runner, credentials: Mapping[str, str]) -> bool:
-        if not self._token:
-            raise AuthError("only a token of the repository's owner can remove a runner")
+        require_token(self._token)
         own = [each for each in self.runners(ctx) if runner.task in each.labels]
         gone = [self.unregister(ctx, each.id) for each in own]
         return all(gone)

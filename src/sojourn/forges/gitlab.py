@@ -13,6 +13,7 @@ from sojourn.core.ids import TaskId
 from sojourn.core.runner import Program
 from sojourn.forges.forge import Job, Registered, Registration, Repository
 from sojourn.forges.http import Http, made_once
+from sojourn.forges.owner import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +65,7 @@ class Driver:
 
     def __init__(self, repo: str, token: str) -> None:
         address = urllib.parse.urlsplit(repo)
-        self._parts = [part for part in address.path.removesuffix(".git").split("/") if part]
+        self._parts = names_in(repo)
         if not self._parts:
             raise InvalidInput(
                 "repo", f"must be like https://{HOSTS[0]}/GROUP/PROJECT or .../GROUP: {repo!r}"

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from sojourn.core.context import Context
 
-__all__ = ["Answer", "Http", "checksum", "download", "made_once", "published_sum"]
+__all__ = ["TRIES", "Answer", "Http", "checksum", "download", "made_once", "published_sum"]
 
 _WITHIN = 30.0  # seconds for an answer
-_TRIES = 6
+TRIES = 6
 _LONGEST_PAUSE = 60.0
 _LATER = frozenset((408, 429, 500, 502, 503, 504))
 _PIECE = 1 << 20
@@ -79,7 +79,7 @@ class Http:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         allow: tuple[int, ...] = (),
-        tries: int = _TRIES,
+        tries: int = TRIES,
     ) -> Answer:
         """Raises AuthError, NotFound, Conflict or Transient, unless the status is in `allow`.
 
@@ -179,7 +179,7 @@ def made_once(ctx: Context, make: Callable[[], _T], remove: Callable[[], None]) 
     If the answer was lost, what may have been made is of no use: it goes before the next try. So
     there is never more than one.
     """
-    for attempt in range(1, _TRIES):
+    for attempt in range(1, TRIES):
         try:
             return make()
         except Transient:
@@ -218,7 +218,7 @@ def _patiently(ctx: Context, url: str, fetch: Callable[[], str]) -> str:
         except (OSError, http.client.HTTPException) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code in (404, 410):
                 raise NotFound(f"Could not download {url}: {_reason(error)}") from error
-            if attempt == _TRIES:
+            if attempt == TRIES:
                 raise Transient(f"Could not download {url}: {_reason(error)}") from error
         ctx.sleep(_pause(attempt, None))
         attempt += 1

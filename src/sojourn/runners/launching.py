@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from sojourn import clouds, engine, forges
-from sojourn.core.environment import resolve_environment
+from sojourn import api, clouds, forges
+from sojourn.api import creating
+from sojourn.api.telling import OnEvent, context_for
+from sojourn.core.context import Context
+from sojourn.core.durations import parse_seconds
 from sojourn.core.errors import Conflict, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.runner import CREDENTIALS, TOKEN, Runner
 from sojourn.core.task import Storage, Task
 from sojourn.forges import network
 from sojourn.runners.authorities import read_authorities, trust
+from sojourn.runners.launched import Launched
 from sojourn.runners.programs import at_hand
 from sojourn.runners.script import runner_script
+from sojourn.runners.settings import Settings
 from sojourn.runners.sweeping import sweep
 from sojourn.runners.target import Target, find_target
 from sojourn.runners.tokens import remember
@@ -28,81 +32,90 @@ from sojourn.taskfiles.changes import changed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sojourn.core.context import Context
+    from typing_extensions import Unpack
+
     from sojourn.core.interfaces import Cloud
     from sojourn.core.runner import Program
     from sojourn.forges.forge import Forge, Registered, Registration
     from sojourn.taskfiles.changes import Fields
 
-__all__ = ["IDLE_TIMEOUT", "Made", "Settings", "check", "launch"]
+__all__ = ["check", "launch", "make"]
 
-IDLE_TIMEOUT = 300  # seconds
 _JOB_USER = "runner"
 _LOOK_EVERY = 2.0  # seconds between questions to a forge
 _UNDO_WITHIN = 60.0
-_VOLUME = re.compile(r"[\w./@~-]+(:[\w./@~,-]+)*")  # one that needs no quotes anywhere
-_ROOT = re.compile(r"/|.*/[\w-]+\.sock")  # on the machine: whoever has it is root
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What a runner is, beside its machine. `single`: None is what suits the repository."""
+def launch(
+    *,
+    driver: str = "",
+    repo: str = "",
+    token: str = "",
+    labels: str | Sequence[str] = Runner.labels,
+    single: bool | None = None,
+    reuse: bool = False,
+    reuse_idle: bool = False,
+    startup_script: str = "",
+    token_on_machine: bool | None = None,
+    ca_file: str = "",
+    docker: bool = False,
+    docker_volumes: Sequence[str] = (),
+    upload_program: bool = False,
+    on_event: OnEvent | None = None,
+    ctx: Context | None = None,
+    **fields: Unpack[Fields],
+) -> Launched | None:
+    """Launch a runner and wait until it is online.
 
-    driver: str = ""
-    repo: str = ""
-    token: str = field(default="", repr=False)
-    name: str = ""
-    labels: tuple[str, ...] = ("cml",)
-    idle_timeout: int = IDLE_TIMEOUT
-    single: bool | None = None
-    reuse: bool = False
-    reuse_idle: bool = False
-    startup_script: str = ""
-    token_on_machine: bool | None = None
-    docker: bool = False
-    docker_volumes: tuple[str, ...] = ()
-    ca_file: str = ""
-    upload_program: bool = False
+    Returns None if `reuse` or `reuse_idle` found one that will do. `fields`: those of a task, for
+    its machine; `idle_timeout` is the time without a job after which it ends, 0 for no limit.
 
-    def check(self) -> None:
-        """Refuse what contradicts itself."""
-        if self.single and (self.reuse or self.reuse_idle):
-            raise InvalidInput("single", "cannot be combined with reuse")
-        if not self.labels or not all(self.labels):
-            raise InvalidInput("labels", "must be a comma-separated list such as 'cml,gpu'")
-        for volume in self.docker_volumes:
-            if not _VOLUME.fullmatch(volume):
-                raise InvalidInput(
-                    "docker_volumes", f"must be like /on/machine:/in/container, got {volume!r}"
-                )
-            if _ROOT.fullmatch(volume.partition(":")[0]) and not self.docker:
-                raise InvalidInput(
-                    "docker_volumes", f"{volume} makes jobs root on the machine; set docker as well"
-                )
-        if self.docker and self.token_on_machine:
-            raise InvalidInput(
-                "token_on_machine",
-                "cannot be combined with docker: jobs that use Docker are root, and could read it",
-            )
+    `docker`: jobs can use the machine's Docker, with which they can become root there.
+    `docker_volumes`: what the containers of jobs have of the machine (GitLab only). `ca_file`: the
+    certificates to trust, of a forge with a private CA, as a path or as PEM; the machine trusts
+    them, too.
 
-    def check_for(self, driver: str) -> None:
-        """Refuse what this forge does not have."""
-        if self.docker_volumes and "docker_volumes" not in forges.options_of(driver):
-            raise InvalidInput("docker_volumes", f"not supported for {driver}")
-        for name, why in forges.lacking(driver).items():
-            if getattr(self, name):
-                raise InvalidInput(name, f"not supported for {driver}: {why}")
+    `upload_program`: this computer downloads the runner program, for machines that cannot.
 
-
-class Made(NamedTuple):
-    """A runner that is online."""
-
-    cloud: Cloud
-    id: TaskId
-    task: Task
+    What is not given is found: driver and repository from the CI that this program runs in or from
+    git, the token from CML_TOKEN, REPO_TOKEN or the forge's own variable.
+    """
+    given: Fields = {**fields}
+    settings = Settings(
+        driver,
+        repo,
+        token,
+        given.pop("name", ""),
+        tuple(label.strip() for label in _split(labels)),
+        _seconds(given.pop("idle_timeout", Runner.idle_timeout)),
+        single,
+        reuse,
+        reuse_idle,
+        startup_script,
+        token_on_machine,
+        docker,
+        tuple(docker_volumes),
+        ca_file,
+        upload_program,
+    )
+    return make(settings, given, ctx=ctx or context_for(on_event))
 
 
-def check(ctx: Context, settings: Settings, fields: Fields) -> None:
+def _split(labels: str | Sequence[str]) -> Sequence[str]:
+    return labels.split(",") if isinstance(labels, str) else labels
+
+
+def _seconds(value: int | str) -> int:
+    """Nothing below 0 makes sense; cml took it for no limit."""
+    try:
+        return max(0, value if isinstance(value, int) else parse_seconds(value))
+    except ValueError as error:
+        raise InvalidInput(
+            "idle_timeout", f"must be a duration such as '5m', or 0 for no limit, got {value!r}"
+        ) from error
+
+
+def check(settings: Settings, fields: Fields, *, ctx: Context) -> None:
     """Refuse what could not be launched; makes nothing. Names are not looked at: one that is taken
     now may be free then."""
     target, forge = _opened(ctx, settings)
@@ -112,7 +125,7 @@ def check(ctx: Context, settings: Settings, fields: Fields) -> None:
     travels = _token_travels(cloud, settings, forge, fields)
     _warn_of_jobs(ctx, cloud, settings, travels=travels)
     runner = _runner(target, settings, _id_for(settings), {})
-    engine.creation.check(ctx, cloud, _task(cloud, runner, settings, fields))
+    api.check(_task(cloud, runner, settings, fields), ctx=ctx)
 
 
 def _opened(ctx: Context, settings: Settings) -> tuple[Target, Forge]:
@@ -128,10 +141,10 @@ def _opened(ctx: Context, settings: Settings) -> tuple[Target, Forge]:
     return target, target.open()
 
 
-def launch(
-    ctx: Context, settings: Settings, fields: Fields, id: TaskId | None = None
-) -> Made | None:
-    """Returns when the runner is online. None: another one was there to be used again.
+def make(
+    settings: Settings, fields: Fields, *, id: TaskId | None = None, ctx: Context
+) -> Launched | None:
+    """The same, from all that a runner is to be.
 
     `id`: that of an earlier launch, which may have been broken off.
     """
@@ -142,7 +155,7 @@ def launch(
         remember(target.token, target.repo)
         registered = forge.runners(ctx)
         if id is not None:
-            if earlier := _earlier(ctx, cloud, id, forge, registered):
+            if earlier := _earlier(ctx, cloud.name, id, forge, registered):
                 return earlier
             registered = [each for each in registered if str(id) not in each.labels]
         if _is_there(ctx, settings, registered):
@@ -154,23 +167,24 @@ def launch(
     travels = _token_travels(cloud, settings, forge, fields)
     _warn_of_jobs(ctx, cloud, settings, travels=travels)
     task = _task(cloud, runner, settings, fields)
-    engine.creation.check(ctx, cloud, task)
-    sweep(ctx, cloud, target.repo, forge, registered)
-    environment = resolve_environment(task.environment, os.environ, ci=False)
-    online = partial(_until_online, ctx, cloud, chosen, forge, runner)
+    # Nothing is told: it is checked again when it is created.
+    api.check(task, ctx=Context(deadline=ctx.deadline, cancelled=ctx.cancelled))
+    sweep(ctx, task.cloud, target.repo, forge, registered)
+    online = partial(_until_online, ctx, forge, runner)
     with at_hand(ctx, programs if settings.upload_program else {}) as files, ctx.whole():
         try:
             with ctx.step(f"Registering {runner.name}"):
                 registration = forge.register(ctx, runner)
             keys = _credentials(registration, target, settings.ca_file, travels=travels)
-            given = {**environment, CREDENTIALS: keys}
-            made = engine.creation.Launch(chosen, task, given, programs=files)
-            engine.creation.create(ctx, cloud, made, online)
+            given = {CREDENTIALS: keys}
+            launched = creating.make(
+                Launched, ctx, task, online, id=chosen, environment=given, programs=files
+            )
         except BaseException:
             _undo(ctx, forge, runner)
             raise
     ctx.note(forge.limits)
-    return Made(cloud, chosen, task)
+    return launched
 
 
 def _runner(
@@ -189,19 +203,21 @@ def _runner(
 
 
 def _earlier(
-    ctx: Context, cloud: Cloud, id: TaskId, forge: Forge, registered: Sequence[Registered]
-) -> Made | None:
+    ctx: Context, cloud: str, id: TaskId, forge: Forge, registered: Sequence[Registered]
+) -> Launched | None:
     """What is there of an earlier launch: it is taken if it is online, else removed.
 
     Credentials of a runner are made for one launch, and can be read nowhere: it cannot go on.
     """
     own = [each for each in registered if str(id) in each.labels]
+    earlier = Launched.of(api.get(str(id), cloud=cloud, ctx=ctx))
     if any(each.online for each in own):
         with suppress(NotFound):
-            return Made(cloud, id, cloud.data(id).load(ctx))
-    if engine.lifecycle.exists(ctx, cloud, id):
+            earlier.task()
+            return earlier
+    if earlier.exists():
         ctx.note(f"Removing {id}, which was not completed")
-        engine.removal.delete(ctx, cloud, id, fetch=False)
+        earlier.delete(fetch=False)
     for each in own:
         forge.unregister(ctx, each.id)
     return None
@@ -298,12 +314,12 @@ def _credentials(registration: Registration, target: Target, ca_file: str, *, tr
     return json.dumps(found)
 
 
-def _until_online(ctx: Context, cloud: Cloud, id: TaskId, forge: Forge, runner: Runner) -> None:
+def _until_online(ctx: Context, forge: Forge, runner: Runner, launched: Launched) -> None:
     def offline() -> str:
         own = (each for each in forge.runners(ctx) if runner.task in each.labels)
         return "" if any(each.online for each in own) else "the runner is not online yet"
 
-    engine.answering.until(ctx, cloud, id, offline, "Waiting for the runner", _LOOK_EVERY)
+    launched.wait_until(offline, "Waiting for the runner", _LOOK_EVERY)
 
 
 def _undo(ctx: Context, forge: Forge, runner: Runner) -> None:

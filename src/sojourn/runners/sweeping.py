@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sojourn import engine
-from sojourn.api.finding import each_cloud, warn_of
+from sojourn import api
+from sojourn.api.finding import was_deleted
 from sojourn.core.errors import IntegrityError, InvalidInput, NotFound, SojournError
 from sojourn.core.ids import TaskId
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sojourn.core.context import Context
-    from sojourn.core.interfaces import Cloud
     from sojourn.forges.forge import Forge, Registered
 
 __all__ = ["orphans", "remove_ended", "sweep", "task_of"]
@@ -25,7 +24,7 @@ _NAMED = 3  # runners that a note names
 
 
 def sweep(
-    ctx: Context, cloud: Cloud, repo: str, forge: Forge, registered: Sequence[Registered]
+    ctx: Context, cloud: str, repo: str, forge: Forge, registered: Sequence[Registered]
 ) -> None:
     """Remove what nobody needs any more; what cannot be removed must not be in the way."""
     try:
@@ -37,28 +36,27 @@ def sweep(
         ctx.warn(f"Could not remove what earlier runners left: {error.message}")
 
 
-def remove_ended(ctx: Context, cloud: Cloud, repo: str) -> list[TaskId]:
+def remove_ended(ctx: Context, cloud: str, repo: str) -> list[str]:
     """The tasks of runners of this repository that have ended, in one cloud."""
     removed = []
-    ids = list(cloud.tasks(ctx))
-    for each, status in engine.observe.overview(ctx, cloud, ids) if ids else []:
-        if status.state.ended and _serves(ctx, cloud, each, repo):
-            engine.removal.delete(ctx, cloud, each, fetch=False)
-            ctx.note(f"Removed {each}, a runner that has ended")
-            removed.append(each)
+    for handle, status in api.overview(cloud=cloud, ctx=ctx):
+        if status.state.ended and _serves(handle, repo):
+            handle.delete(fetch=False)
+            ctx.note(f"Removed {handle.id}, a runner that has ended")
+            removed.append(handle.id)
     return removed
 
 
-def _serves(ctx: Context, cloud: Cloud, id: TaskId, repo: str) -> bool:
+def _serves(handle: api.Handle, repo: str) -> bool:
     try:
-        runner = cloud.data(id).load(ctx).runner
+        runner = handle.task().runner
     except (IntegrityError, NotFound):  # `list` tells of one that is damaged
         return False
     return runner is not None and runner.repo == repo
 
 
 def orphans(
-    ctx: Context, repo: str, registered: Sequence[Registered], removed: Sequence[TaskId] = ()
+    ctx: Context, repo: str, registered: Sequence[Registered], removed: Sequence[str] = ()
 ) -> list[Registered]:
     """Runners of ours that are offline, and whose machines are known to be gone.
 
@@ -70,17 +68,11 @@ def orphans(
     offline = [each for each in registered if not each.online and task_of(each)]
     if not offline:
         return []
-    missed: list[SojournError] = []
-    known = set(each_cloud(lambda cloud: list(cloud.tasks(ctx)), missed))
-    warn_of(ctx, missed)
+    known = {handle.id for handle in api.list_tasks(ctx=ctx)}
     lost = [each for each in offline if task_of(each) not in known]
-    gone = [each for each in lost if _is_gone(task_of(each), removed)]
+    gone = [each for each in lost if task_of(each) in removed or was_deleted(task_of(each))]
     _tell_of_unknown(ctx, repo, [each for each in lost if each not in gone])
     return gone
-
-
-def _is_gone(id: TaskId | None, removed: Sequence[TaskId]) -> bool:
-    return id is not None and (id in removed or engine.ledger.was_deleted(id))
 
 
 def _tell_of_unknown(ctx: Context, repo: str, found: Sequence[Registered]) -> None:
@@ -95,11 +87,11 @@ def _tell_of_unknown(ctx: Context, repo: str, found: Sequence[Registered]) -> No
     )
 
 
-def task_of(registered: Registered) -> TaskId | None:
-    """The task of a runner that this program launched; None if it was another one."""
+def task_of(registered: Registered) -> str:
+    """The task of a runner that this program launched; empty if it was another one."""
     for label in registered.labels:
         try:
-            return TaskId.parse(label)
+            return str(TaskId.parse(label))
         except InvalidInput:
             continue
-    return None
+    return ""

@@ -19,7 +19,6 @@ from sojourn.storage.files import open_folder, open_inner
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
 
 __all__ = ["Beneath", "is_elsewhere", "let_in"]
 
@@ -90,12 +89,7 @@ class Beneath:
     def __enter__(self) -> Beneath:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -74,9 +74,9 @@ def open_inner(folder: int, name: str, *, make: bool = False) -> int:
 
 
 @contextmanager
-def opened(folder: int, name: str) -> Iterator[int]:
-    """A descriptor to read a file; whatever else has this name counts as absent."""
-    descriptor = os.open(name, _READ, dir_fd=folder)
+def opened(folder: int, name: str, flags: int = _READ) -> Iterator[int]:
+    """A file's descriptor, by default to read it; whatever else has this name counts as absent."""
+    descriptor = os.open(name, flags, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

@@ -12,12 +12,13 @@ import os
 import stat
 import threading
 from collections import defaultdict
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from sojourn.core.errors import Conflict, IntegrityError, QuotaError
 from sojourn.storage.beneath import Beneath, let_in
 from sojourn.storage.digest import digest_of, hasher
+from sojourn.storage.files import opened
 from sojourn.storage.manifest import FILE, FOLDER, LINK, Entry, Part
 from sojourn.storage.parallel import Workers
 
@@ -214,7 +215,7 @@ class Restorer:
         with explained(self._at(entry.path)):
             folder, name = self._there.within(entry.path)
             temporary = temporary_name(name)
-            with _opened(folder, temporary) as file:
+            with opened(folder, temporary, _WRITE) as file:
                 _finish(file, entry)
             self._rename(folder, temporary, entry.path)
 
@@ -238,7 +239,7 @@ class Restorer:
 
     def _opened_temporary(self, path: str) -> AbstractContextManager[int]:
         folder, name = self._there.within(path)
-        return _opened(folder, temporary_name(name))
+        return opened(folder, temporary_name(name), _WRITE)
 
     def _make_folder(self, entry: Entry) -> None:
         target = self._at(entry.path)
@@ -339,18 +340,6 @@ def _create(folder: int, temporary: str, mode: int = 0o600) -> int:
     except FileExistsError:
         _remove(folder, temporary)
         return os.open(temporary, _CREATE, mode, dir_fd=folder)
-
-
-@contextmanager
-def _opened(folder: int, temporary: str) -> Iterator[int]:
-    """A file of ours to write to, whatever may have its name by now."""
-    descriptor = os.open(temporary, _WRITE, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), temporary)
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _write_all(descriptor: int, content: bytes | memoryview, start: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sojourn import api, clouds
-from sojourn.core.errors import Cancelled, NotFound, SojournError
+from sojourn.core.errors import SojournError
 from sojourn.terraform import pending
 from sojourn.terraform.machinearguments import name_of, naming_arguments, notes_on
 from sojourn.terraform.machineschema import MACHINE, is_runner, machine_of
@@ -13,7 +13,7 @@ from sojourn.terraform.machinestate import imported, observed, seen_names, unsee
 from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.values import Object, is_known
 from sojourn.terraform.runner import RunnerResource
-from sojourn.terraform.steps import created, form_problems, handle_of, looked_at
+from sojourn.terraform.steps import created, form_problems, handle_of, looked_at, removing, reread
 from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
@@ -64,28 +64,14 @@ class MachineResource:
                 return looked_at(call, made, state, lambda handle: observed(handle, state))
 
     def read(self, call: Call, state: Object) -> Object | None:
-        pending.forget(state["id"])
-        with failing():
-            try:
-                return {**state, **observed(handle_of(state, context(call)), state)}
-            except NotFound:
-                call.log.write("warn", f"{state['id']} no longer exists")
-                return None
+        return reread(call, state, lambda handle: observed(handle, state))
 
     def update(self, call: Call, prior: Object, planned: Object) -> Object:
         return planned  # nothing of it can change
 
     def delete(self, call: Call, state: Object) -> None:
-        own, ctx = state["id"], context(call)
-        pending.forget(own)
-        with failing(_KEPT.format(id=own)), pending.removal(ctx, own):
-            try:
-                handle_of(state, ctx).delete(fetch=False)
-            except NotFound:
-                call.log.write("info", f"{own} is already deleted")
-            except Cancelled as error:
-                error.hint = "Some resources remain. Run `terraform destroy` again to delete them."
-                raise
+        with removing(call, state, _KEPT) as (ctx, _):
+            handle_of(state, ctx).delete(fetch=False)
 
     def find(self, call: Call, id: str) -> Object:
         with failing():

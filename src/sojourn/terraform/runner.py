@@ -22,7 +22,7 @@ from sojourn.terraform.runnerschema import (
     settings_of,
     token_of,
 )
-from sojourn.terraform.steps import created, form_problems, handle_of, looked_at
+from sojourn.terraform.steps import created, form_problems, handle_of, looked_at, removing
 from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from sojourn.core.context import Context
     from sojourn.core.ids import TaskId
     from sojourn.core.task import Task
-    from sojourn.runners import Launched, Settings
+    from sojourn.runners import Launched
     from sojourn.runners.target import Target
-    from sojourn.taskfiles.changes import Fields
     from sojourn.terraform.plugin.resource import Call
     from sojourn.terraform.plugin.schema import Schema
 
@@ -76,6 +75,8 @@ class RunnerResource:
         return ()  # it has no end of its own to wait for
 
     def create(self, call: Call, planned: Object) -> Object:
+        from sojourn import runners
+
         ctx = context(call)
         with failing():
             target = _find_target(planned, token_of(planned, call.config))
@@ -86,7 +87,9 @@ class RunnerResource:
                 state = unseen(self.schema, planned, str(own))
 
                 def make(task: Task, *, id: TaskId, ctx: Context) -> Launched:
-                    return _made(settings, launch_fields(planned), id, ctx)
+                    with naming_arguments():
+                        made = runners.make(settings, launch_fields(planned), id=id, ctx=ctx)
+                    return cast("Launched", made)  # none is used again
 
                 made = created(ctx, task, own, state, resumed, make)
                 return looked_at(call, made, state, lambda handle: observed(handle, state))
@@ -119,16 +122,8 @@ class RunnerResource:
         return planned  # another token is for what comes later
 
     def delete(self, call: Call, state: Object) -> None:
-        own, ctx = state["id"], context(call)
-        pending.forget(own)
-        with failing(_KEPT.format(id=own)), pending.removal(ctx, own):
-            try:
-                _remove(ctx, state)
-            except NotFound:
-                call.log.write("info", f"{own} is already deleted")
-            except Cancelled as error:
-                error.hint = "Some resources remain. Run `terraform destroy` again to delete them."
-                raise
+        with removing(call, state, _KEPT) as (ctx, _):
+            _remove(ctx, state)
 
     def find(self, call: Call, id: str) -> Object:
         from sojourn import runners
@@ -163,14 +158,6 @@ def _find_target(planned: Object, token: str) -> Target:
     return target
 
 
-def _made(settings: Settings, fields: Fields, id: TaskId, ctx: Context) -> Launched:
-    from sojourn import runners
-
-    with naming_arguments():
-        made = runners.make(settings, fields, id=id, ctx=ctx)
-    return cast("Launched", made)  # none is used again
-
-
 def _tell_end(ctx: Context, id: str, state: State, reason: str) -> None:
     why = f": {reason}" if reason else ""
     if state is State.SUCCEEDED:
@@ -182,7 +169,7 @@ def _tell_end(ctx: Context, id: str, state: State, reason: str) -> None:
 def _remove(ctx: Context, state: Object) -> None:
     from sojourn import runners
 
-    launched = runners.of(handle_of(state, ctx))
+    launched = runners.Launched.of(handle_of(state, ctx))
     launched.remove(
         token=state["token"] or "",
         force=True,

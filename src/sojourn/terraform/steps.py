@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sojourn import api, clouds
-from sojourn.core.errors import Conflict, InvalidInput, SojournError
+from sojourn.core.errors import Cancelled, Conflict, InvalidInput, NotFound, SojournError
+from sojourn.terraform import pending
 from sojourn.terraform.plugin.diagnostics import Diagnostic, Failure
-from sojourn.terraform.translate import diagnostics
+from sojourn.terraform.translate import context, diagnostics, failing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sojourn.terraform.plugin.resource import Call
     from sojourn.terraform.plugin.values import Object
 
-__all__ = ["created", "form_problems", "handle_of", "looked_at"]
+__all__ = ["created", "form_problems", "handle_of", "looked_at", "removing", "reread"]
 
 _LOOK_WITHIN = 60.0  # seconds to see what a creation that failed left
 _H = TypeVar("_H", bound=api.Handle)
@@ -75,6 +76,35 @@ def form_problems(
             api.check_form(settled() if settled else task)
     except SojournError as error:
         yield from diagnostics(error)
+
+
+def reread(call: Call, state: Object, observed: Callable[[api.Handle], Object]) -> Object | None:
+    """The state with what can be seen of it now; None if it is gone."""
+    pending.forget(state["id"])
+    with failing():
+        try:
+            return {**state, **observed(handle_of(state, context(call)))}
+        except NotFound:
+            call.log.write("warn", f"{state['id']} no longer exists")
+            return None
+
+
+@contextmanager
+def removing(call: Call, state: Object, kept: str) -> Iterator[tuple[Context, bool]]:
+    """For the removal of a resource: its context, and whether it is wanted, see `pending.removal`.
+
+    `kept`: what can be done if it fails, with {id}.
+    """
+    own, ctx = state["id"], context(call)
+    pending.forget(own)
+    with failing(kept.format(id=own)), pending.removal(ctx, own) as wanted:
+        try:
+            yield ctx, wanted
+        except NotFound:
+            call.log.write("info", f"{own} is already deleted")
+        except Cancelled as error:
+            error.hint = "Some resources remain. Run `terraform destroy` again to delete them."
+            raise
 
 
 def looked_at(call: Call, handle: _H, state: Object, observed: Callable[[_H], Object]) -> Object:

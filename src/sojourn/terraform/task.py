@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn import api
-from sojourn.core.errors import Cancelled, Conflict, NotFound, SojournError
+from sojourn.core.errors import Conflict, NotFound, SojournError
 from sojourn.core.ids import TaskId
 from sojourn.core.status import State
 from sojourn.terraform import pending
 from sojourn.terraform.plugin.diagnostics import Diagnostic
 from sojourn.terraform.plugin.values import Object, Unknown, is_known
-from sojourn.terraform.steps import created, form_problems, handle_of, looked_at
+from sojourn.terraform.steps import created, form_problems, handle_of, looked_at, removing, reread
 from sojourn.terraform.taskschema import TASK, settled, storage_of, task_of
 from sojourn.terraform.taskstate import completed, described, nothing_observed, observed
 from sojourn.terraform.translate import context, diagnostics, failing
@@ -81,13 +81,7 @@ class TaskResource:
                 return waited(call, ctx, "create", state) if planned["wait"] else state
 
     def read(self, call: Call, state: Object) -> Object | None:
-        pending.forget(state["id"])
-        with failing():
-            try:
-                return {**state, **observed(handle_of(state, context(call)))}
-            except NotFound:
-                call.log.write("warn", f"{state['id']} no longer exists")
-                return None
+        return reread(call, state, observed)
 
     def update(self, call: Call, prior: Object, planned: Object) -> Object:
         with failing():
@@ -101,26 +95,18 @@ class TaskResource:
         return planned
 
     def delete(self, call: Call, state: Object) -> None:
-        own, ctx = state["id"], context(call)
-        pending.forget(own)
-        with failing(_KEPT.format(id=own)), pending.removal(ctx, own) as wanted:
+        with removing(call, state, _KEPT) as (ctx, wanted):
             if not wanted:
-                ctx.warn(f"Keeping {own}: another resource with this name uses it now")
+                ctx.warn(f"Keeping {state['id']}: another resource with this name uses it now")
                 return
-            try:
-                handle = handle_of(state, ctx)
-                storage = storage_of(state)
-                if storage.output:
-                    _refuse_to_lose(handle, storage)
-                    handle.delete(into=_home(storage), output=storage.output)
-                else:
-                    _warn_of_files(ctx, handle)
-                    handle.delete(fetch=False)
-            except NotFound:
-                call.log.write("info", f"{own} is already deleted")
-            except Cancelled as error:
-                error.hint = "Some resources remain. Run `terraform destroy` again to delete them."
-                raise
+            handle = handle_of(state, ctx)
+            storage = storage_of(state)
+            if storage.output:
+                _refuse_to_lose(handle, storage)
+                handle.delete(into=_home(storage), output=storage.output)
+            else:
+                _warn_of_files(ctx, handle)
+                handle.delete(fetch=False)
 
     def find(self, call: Call, id: str) -> Object:
         with failing():

@@ -224,3 +224,15 @@ def test_a_public_repository_has_runners_for_one_job(bench: Bench) -> None:
     runner = bench.launch(single=None)
     assert runner.runner().single is ("single" not in forges.lacking(bench.forge.driver))
     assert any("public" in text for text in bench.told)
+
+
+def test_a_workdir_comes_without_what_is_ignored(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "work").mkdir()
+    for name in (".sojournignore", "secret", "tool"):
+        (tmp_path / "work" / name).write_text("secret\n")
+    runner = bench.launch(workdir="work")
+    found = runner.exec("ls").stdout.decode().split()
+    assert ("tool" in found, "secret" in found) == (True, False)

@@ -170,3 +170,18 @@ def test_events_of_many_threads_come_one_after_the_other() -> None:
     for thread in threads:
         thread.join()
     assert most == 1
+
+
+def test_what_is_emitted_can_be_heard_on_its_way() -> None:
+    told: list[Event] = []
+    notes: list[Note] = []
+    ctx = Context(told.append)
+    listening = ctx.heard(notes, Note)
+    listening.note("one")
+    listening.warn("two")
+    ctx.note("three")
+    assert [note.message for note in notes] == ["one"]
+    assert len(told) == 3
+    ctx.cancel()
+    with pytest.raises(Cancelled):
+        listening.check()

@@ -6,7 +6,7 @@ import pytest
 
 from sojourn import forges
 from sojourn.core.errors import InvalidInput
-from sojourn.runners.launching import Settings
+from sojourn.runners import Settings
 
 
 def test_volumes_are_refused_where_they_would_be_ignored() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sojourn.cli.attached import see_through
 from sojourn.cli.chosen import chosen, last_one
+from sojourn.cli.following import see_through
 from sojourn.cli.session import display_options, id_argument, opened
 
 

@@ -50,13 +50,13 @@ def make(name: str, script: str, as_json: bool, **options: Any) -> None:
     sojourn image make tools --cloud CLOUD --script setup.sh
     sojourn image make cuda --cloud CLOUD --machine m+t4 --script cuda.sh
     """
-    from sojourn.api import images
+    from sojourn.api import images, rows
     from sojourn.taskfiles.reading import read_text
 
     with opened(as_json=as_json) as session:
         fields = cast("Fields", machine_fields(options))
         made = images.make(name, read_text(Path(script)), ctx=session.ctx, **fields)
-        session.renderer.result(_row(options["cloud"], made), f"{MADE}{made.name}")
+        session.renderer.result(rows.image(options["cloud"], made), f"{MADE}{made.name}")
 
 
 @image.command("list")
@@ -67,14 +67,14 @@ def list_(as_json: bool) -> None:
     \b
     sojourn image list
     """
-    from sojourn.api import images
+    from sojourn.api import images, rows
     from sojourn.cli.rows import table
 
     with opened(as_json=as_json) as session:
         found = images.list(ctx=session.ctx)
         if as_json:
             for cloud, made in found:
-                session.renderer.result(_row(cloud, made), "")
+                session.renderer.result(rows.image(cloud, made), "")
         elif found:
             session.renderer.result({}, table([_HEADER, *(_columns(*each) for each in found)]))
         else:
@@ -101,18 +101,6 @@ def delete(name: str, cloud: str, region: str, as_json: bool) -> None:
 
 
 _HEADER = ("IMAGE", "STATE", "CLOUD", "REGION", "CREATED", "BASE")
-
-
-def _row(cloud: str, made: MadeImage) -> dict[str, Any]:
-    return {
-        "type": "image",
-        "name": made.name,
-        "cloud": cloud,
-        "region": made.region,
-        "created": made.created,
-        "base": made.base,
-        "ready": made.ready,
-    }
 
 
 def _columns(cloud: str, made: MadeImage) -> tuple[str, ...]:

@@ -44,13 +44,14 @@ def list_(quiet: bool, as_json: bool) -> None:
 def _show(
     renderer: Renderer, tasks: list[tuple[Handle, Status]], *, quiet: bool, as_json: bool
 ) -> None:
-    from sojourn.cli.rows import About, status_row, task_columns, task_table
+    from sojourn.api import rows
+    from sojourn.cli.rows import task_columns, task_table
 
     if as_json:
-        for handle, status in tasks:
-            renderer.result(status_row(handle, status, About.here(handle)), "")
+        for task in tasks:
+            renderer.result(rows.task(*task), "")
     elif quiet:
         renderer.result({}, [handle.id for handle, _ in tasks])
     else:
-        rows = [task_columns(handle, status, About.here(handle)) for handle, status in tasks]
-        renderer.result({}, task_table(rows, whole=is_verbose()))
+        lines = [task_columns(rows.task(*task)) for task in tasks]
+        renderer.result({}, task_table(lines, whole=is_verbose()))

@@ -65,6 +65,7 @@ def create(script: str | None, gitignore: bool, as_json: bool, **options: Any) -
     sojourn machine create --workdir . --idle-timeout 30m
     """
     from sojourn import api
+    from sojourn.api import rows
     from sojourn.api.machine import machine_task
     from sojourn.taskfiles.reading import read_text
 
@@ -72,8 +73,7 @@ def create(script: str | None, gitignore: bool, as_json: bool, **options: Any) -
         text = read_text(Path(script)) if script else ""
         task = machine_task(text, cast("Fields", machine_fields(options)))
         made = api.Machine.make(task, gitignore=gitignore, ctx=session.ctx)
-        row = {"type": "created", "id": made.id, "address": made.address}
-        session.renderer.result(row, made.id)
+        session.renderer.result(rows.created(made, address=made.address), made.id)
         session.ctx.note(_advice(task, made.id))
 
 
@@ -102,34 +102,24 @@ def list_(quiet: bool, as_json: bool) -> None:
     sojourn machine list
     """
     from sojourn import api
+    from sojourn.api import rows
     from sojourn.cli.rows import task_table
 
     with opened(as_json=as_json) as session:
         found = api.Machine.all(ctx=session.ctx)
         if as_json:
             for each, status in found:
-                session.renderer.result(_row(each, status), "")
+                session.renderer.result(rows.machine(each, status), "")
         elif quiet:
             session.renderer.result({}, [each.id for each, _ in found])
         elif found:
-            rows = [_columns(each, status) for each, status in found]
-            session.renderer.result({}, task_table(rows, _HEADER, whole=is_verbose()))
+            lines = [_columns(each, status) for each, status in found]
+            session.renderer.result({}, task_table(lines, _HEADER, whole=is_verbose()))
         else:
             session.ctx.note("No machines found. Run `sojourn machine create --help` to start one.")
 
 
 _HEADER = ("ID", "STATE", "CLOUD", "ADDRESS", "REASON")
-
-
-def _row(found: Machine, status: Status) -> dict[str, Any]:
-    return {
-        "type": "machine",
-        "id": found.id,
-        "cloud": found.cloud,
-        "state": str(status.state),
-        "reason": status.reason,
-        "address": found.address,
-    }
 
 
 def _columns(found: Machine, status: Status) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sojourn.cli.attached import log_writer, see_through
 from sojourn.cli.commandline import WORDS, Typed, WithCommand
 from sojourn.cli.commands.run import show_plan
+from sojourn.cli.following import run_through
 from sojourn.cli.session import Session, display_options, opened
 from sojourn.cli.target import is_command, read_target, stranded
 from sojourn.cli.taskoptions import PATH, defaults_for, fields_from, mpi_options
@@ -93,7 +93,9 @@ def run(
         task = _task(ctx, session, {**fields_from(options), "name": name}, under)
         if dry_run:
             ctx.exit(show_plan(session, [task], gitignore))
-        ctx.exit(_run(session, task, gitignore, keep, keep_failed))
+        log = Path(task.storage.workdir or ".") / "results" / f"{task.name}.txt"
+        how = {"gitignore": gitignore, "keep": keep, "keep_failed": keep_failed}
+        ctx.exit(run_through(session, [task], log_files=[log], **how))
 
 
 def _check_name(name: str) -> None:
@@ -131,13 +133,3 @@ def _inputs(task: Task) -> list[tuple[str, str]]:
         if task.storage.workdir and name not in found and file.is_file():
             found[str(file)] = file.read_text(errors="replace")
     return list(found.items())
-
-
-def _run(session: Session, task: Task, gitignore: bool, keep: bool, keep_failed: bool) -> int:
-    from sojourn import api
-
-    handle = api.create(task, gitignore=gitignore, ctx=session.ctx)
-    session.renderer.result({"type": "created", "id": handle.id}, "")
-    path = Path(task.storage.workdir or ".") / "results" / f"{task.name}.txt"
-    ended = log_writer(session, path)
-    return see_through(session, handle, keep=keep, keep_failed=keep_failed, ended=ended)

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sojourn.cli.attached import log_writer, see_through
 from sojourn.cli.commandline import WORDS, Typed, WithCommand
+from sojourn.cli.following import run_through
 from sojourn.cli.session import Session, display_options, opened
 from sojourn.cli.taskoptions import PATH, task_options, tasks_from
-from sojourn.core.errors import SojournError
 from sojourn.taskfiles import is_task_file, read_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sojourn.api import Handle
     from sojourn.core.task import Task
 
 
@@ -83,7 +81,9 @@ def run(
         logs = _log_files(typed, len(tasks))
         if detach:
             _tell_of_no_logs(session, logs)
-        ctx.exit(_run(session, tasks, typed.command, gitignore, detach, keep, keep_failed, logs))
+        what: dict[str, Any] = {"command": typed.command, "gitignore": gitignore}
+        how = {"detach": detach, "keep": keep, "keep_failed": keep_failed, "log_files": logs}
+        ctx.exit(run_through(session, tasks, **what, **how))
 
 
 @click.command(cls=WithCommand, options_metavar="[OPTIONS]")
@@ -112,57 +112,20 @@ def create(
             ctx.exit(show_plan(session, tasks, gitignore))
         typed = Typed.of(ctx)
         _tell_of_no_logs(session, _log_files(typed, len(tasks)))
-        ctx.exit(_run(session, tasks, typed.command, gitignore, detach=True))
+        what = {"command": typed.command, "gitignore": gitignore, "detach": True}
+        ctx.exit(run_through(session, tasks, **what))
 
 
 def show_plan(session: Session, tasks: list[Task], gitignore: bool) -> int:
     """What creating these tasks would do."""
     from sojourn import api
-    from sojourn.cli.plan import plan_row, plan_text
+    from sojourn.api import rows
+    from sojourn.cli.plan import plan_text
 
     for task in tasks:
         plan = api.plan(task, gitignore=gitignore, ctx=session.ctx)
-        session.renderer.result(plan_row(plan), plan_text(plan, task))
+        session.renderer.result(rows.plan(plan), plan_text(plan, task))
     return 0
-
-
-def _run(
-    session: Session,
-    tasks: list[Task],
-    command: str,
-    gitignore: bool,
-    detach: bool,
-    keep: bool = False,
-    keep_failed: bool = False,
-    logs: Sequence[Path | None] = (),
-) -> int:
-    from sojourn import api
-
-    for task in tasks[1:]:  # the first is checked when it is created
-        api.check(task)
-    handles: list[Handle] = []
-    for task in tasks:
-        try:
-            handle = api.create(task, gitignore=gitignore, command=command, ctx=session.ctx)
-        except SojournError as error:
-            error.hint = _with_started(error.hint, handles)
-            raise
-        handles.append(handle)
-        session.renderer.result({"type": "created", "id": handle.id}, handle.id if detach else "")
-    if detach:
-        return 0
-    codes = []
-    for log in logs:
-        ended = log_writer(session, log)
-        try:
-            codes.append(
-                see_through(session, handles[0], keep=keep, keep_failed=keep_failed, ended=ended)
-            )
-        except SojournError as error:
-            error.hint = _with_started(error.hint, handles[1:])
-            raise
-        handles.pop(0)
-    return next((code for code in codes if code), 0)
 
 
 def _log_files(typed: Typed, count: int) -> list[Path | None]:
@@ -177,9 +140,3 @@ def _tell_of_no_logs(session: Session, logs: Sequence[Path | None]) -> None:
     """Nobody is there at the end to write them."""
     for log in filter(None, logs):
         session.ctx.warn(f"Not writing log_file {log}: that needs a run without --detach")
-
-
-def _with_started(hint: str, handles: list[Handle]) -> str:
-    """Those of a file's tasks that go on are not forgotten when another one fails."""
-    ids = " ".join(handle.id for handle in handles)
-    return f"{hint}\nAlso started, and still running: {ids}".strip() if handles else hint

@@ -106,37 +106,24 @@ def list_(quiet: bool, as_json: bool) -> None:
     sojourn runner list
     """
     from sojourn import runners
+    from sojourn.api import rows
     from sojourn.cli.rows import task_table
 
     with opened(as_json=as_json) as session:
         found = runners.list(ctx=session.ctx)
         if as_json:
             for row in found:
-                session.renderer.result(_row(*row), "")
+                session.renderer.result(rows.runner(*row), "")
         elif quiet:
             session.renderer.result({}, [each.id for each, _, _ in found])
         elif found:
-            rows = [_columns(*row) for row in found]
-            session.renderer.result({}, task_table(rows, _HEADER, whole=is_verbose()))
+            lines = [_columns(*row) for row in found]
+            session.renderer.result({}, task_table(lines, _HEADER, whole=is_verbose()))
         else:
             session.ctx.note("No runners found. Run `sojourn runner launch --help` to start one.")
 
 
 _HEADER = ("ID", "STATE", "CLOUD", "REPO", "LABELS", "REASON")
-
-
-def _row(found: Launched, what: Runner, status: Status) -> dict[str, Any]:
-    return {
-        "type": "runner",
-        "id": found.id,
-        "cloud": found.cloud,
-        "state": str(status.state),
-        "reason": status.reason,
-        "driver": what.driver,
-        "repo": what.repo,
-        "name": what.name,
-        "labels": list(what.labels),
-    }
 
 
 def _columns(found: Launched, what: Runner, status: Status) -> tuple[str, ...]:
@@ -180,7 +167,9 @@ def delete(
             raise InvalidInput("token", f"cannot be for all of {', '.join(sorted(seen))}")
 
     def delete_one(session: Session, handle: Handle) -> None:
-        runners.of(handle).remove(token=token, force=force, ca_file=ca_file or "", repo=repo)
+        runners.Launched.of(handle).remove(
+            token=token, force=force, ca_file=ca_file or "", repo=repo
+        )
         tell_deleted(session, handle.id)
 
     ctx.exit(to_each(ids, as_json, delete_one, of_one_forge, deleted_meanwhile))

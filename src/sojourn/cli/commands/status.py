@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING
-
 import click
 
 from sojourn.cli.chosen import chosen, last_one
 from sojourn.cli.gone import gone_row
 from sojourn.cli.session import display_options, id_argument, opened
-from sojourn.core.command import command_of
 from sojourn.core.errors import NotFound
-
-if TYPE_CHECKING:
-    from sojourn.api import Handle
-    from sojourn.cli.rows import About
-    from sojourn.core.interfaces import Member
 
 
 @click.command()
@@ -37,7 +28,8 @@ def status(id: str | None, as_json: bool) -> None:
 
 def show_status(id: str | None, as_json: bool) -> None:
     """Print one task's state."""
-    from sojourn.cli.rows import About, status_lines, status_row, table
+    from sojourn.api import rows
+    from sojourn.cli.rows import status_lines
 
     id = last_one(id)  # noqa: A001
     with opened(as_json=as_json, document=True) as session:
@@ -49,31 +41,5 @@ def show_status(id: str | None, as_json: bool) -> None:
                 raise
             session.renderer.result(*gone)
             return
-        now = handle.status()
-        machines = handle.machines()
-        events = handle.events()
-        ranks = {rank.machine: rank.rank for rank in now.ranks if rank.machine}
-        about = _about(handle) if now.ranks else About()
-        row = status_row(handle, now, about) | {
-            "machines": [asdict(each) | {"rank": ranks.get(each.id)} for each in machines],
-            "events": [event.to_dict() for event in events],
-        }
-        lines = status_lines(handle, now, about)
-        lines += table([_cells(machine, ranks.get(machine.id)) for machine in machines])
-        lines += [f"  {event.time}  {event.description}" for event in events[-5:]]
-        session.renderer.result(row, lines)
-
-
-def _about(handle: Handle) -> About:
-    """What the store knows as well, whoever created it."""
-    from sojourn.cli.rows import About
-
-    here, task = About.here(handle), handle.task()
-    return About(here.created or handle.created(), task.machine, here.command or command_of(task))
-
-
-def _cells(machine: Member, rank: int | None) -> tuple[str, ...]:
-    """Of the newest, not all is known yet."""
-    carries = "" if rank is None else f"rank {rank}"
-    since = f"since {machine.started}" if machine.started else ""
-    return f"  machine {machine.id}", carries, machine.address, since
+        row = rows.status(handle, handle.status())
+        session.renderer.result(row, status_lines(row))

@@ -17,7 +17,6 @@ from sojourn.storage.served.opener import Opener, Unopened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
     from sojourn.storage.objectinfo import Buffer, ObjectInfo
     from sojourn.storage.served.calls import Answer, Call
@@ -112,12 +111,7 @@ class ServedStore:
     def __enter__(self) -> ServedStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _call(
