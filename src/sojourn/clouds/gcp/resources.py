@@ -12,6 +12,7 @@ from sojourn.clouds.gcp.locations import note_of
 from sojourn.clouds.gcp.task_context import GoogleContext, GoogleResource
 from sojourn.clouds.vm.options import ANYWHERE, ssh_from
 from sojourn.clouds.vm.resource import TaskResource
+from sojourn.clouds.vm.waiting import until_known
 from sojourn.core.errors import AuthError, Conflict, NotFound
 from sojourn.core.parallel import together
 
@@ -189,8 +190,8 @@ class Firewall(GoogleResource):
         try:
             self._change(ctx, "POST", _RULES, body)
         except Conflict:
-            # It is there, from an earlier try.
-            self._call("GET", f"{_RULES}/{name}")
+            # It is there, from an earlier try, or somebody makes it now.
+            until_known(ctx, partial(self._call, "GET", f"{_RULES}/{name}"))
 
     def delete(self, ctx: Context) -> None:
         if not self._context.is_contained:  # else it goes with the folder

@@ -15,7 +15,7 @@ from sojourn.clouds.vm.keys import make_key_pair
 from sojourn.clouds.vm.listing import can_mark
 from sojourn.clouds.vm.machine_settings import machine_settings, time_of
 from sojourn.clouds.vm.paths import BOOT, PROBLEMS
-from sojourn.clouds.vm.waiting import patiently
+from sojourn.clouds.vm.waiting import patiently, until_known
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class InstanceTemplate(GoogleResource):
             try:
                 self._change(ctx, "POST", _TEMPLATES, body)
             except Conflict:
-                self.find()  # it is there, from an earlier try
+                until_known(ctx, self.find)  # from an earlier try, or somebody makes it now
 
         # A new account is not known everywhere yet.
         patiently(
