@@ -65,7 +65,7 @@ class Bench:
     def clear(self) -> None:
         for runner in self.launched:
             if runner.exists():
-                runner.remove(token=self.forge.token, force=True)
+                runner.remove(token=self.forge.token, force=True, repo=self.forge.repo)
         assert self.forge.work.runners == {}
 
 
