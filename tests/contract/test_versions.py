@@ -24,6 +24,7 @@ _SCRIPT = """\
 #!/bin/sh
 mkdir -p out
 echo "$SOJOURN_ATTEMPT" >>out/attempts
+${SOJOURN_MARK:-:} "$SOJOURN_ATTEMPT"  # a gang goes back to what all of its ranks have stored
 echo "attempt $SOJOURN_ATTEMPT"
 [ "$SOJOURN_ATTEMPT" -gt 1 ] || sleep 300
 """

@@ -14,7 +14,7 @@ from sojourn.clouds.aws.account import Account
 from sojourn.clouds.aws.policy import FOR_MACHINES
 from sojourn.core.context import Context
 from sojourn.core.errors import Conflict, InvalidInput, NotFound
-from sojourn.core.events import Event, Note
+from sojourn.core.events import Event, Warned
 from sojourn.core.ids import TaskId
 from sojourn.core.task import Storage, Task
 from tests.simcloud.aws import backends
@@ -185,7 +185,7 @@ def test_a_profile_of_the_users_is_used_and_left_alone(laptop: SimAWS, colons: i
     found = ec2.describe_launch_template_versions(LaunchTemplateName=handle.id)
     data = found["LaunchTemplateVersions"][0]["LaunchTemplateData"]
     assert data["IamInstanceProfile"] == {"Arn": profile.arn}
-    notes = [event.message for event in events if isinstance(event, Note)]
+    notes = [event.message for event in events if isinstance(event, Warned)]
     assert any(f"Using {profile.arn} as permission_set" in note for note in notes) == (colons == 1)
     sojourn.get(handle.id).delete()
     assert laptop.inventory() == before
