@@ -53,16 +53,18 @@ def bundle(
 
 
 def _ours(packages: Sequence[str]) -> list[tuple[str, bytes]]:
-    """The files of packages, and those that make the packages they are in."""
+    """The files of packages, and empty ones for the packages that they are in.
+
+    What these say is for your computer, and may import what no machine has.
+    """
     root = Path(__file__).parents[2]
-    files: dict[Path, None] = {}  # each once, always in the same order
-    for package in packages:
-        folder = root.joinpath(*package.split("."))
-        above = list(folder.relative_to(root).parents)[-2::-1]
-        files |= dict.fromkeys(root / parent / "__init__.py" for parent in above)
-        found = (path for path in folder.rglob("*") if path.suffix in _SUFFIXES)
-        files |= dict.fromkeys(sorted(found))
-    return [(path.relative_to(root).as_posix(), path.read_bytes()) for path in files]
+    folders = [root.joinpath(*package.split(".")) for package in packages]
+    above = {parent for folder in folders for parent in folder.relative_to(root).parents}
+    files = {f"{parent.as_posix()}/__init__.py": b"" for parent in sorted(above) if parent.name}
+    for folder in folders:
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES):
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    return list(files.items())
 
 
 @cache
