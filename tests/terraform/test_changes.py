@@ -57,7 +57,8 @@ def _stored(value: str, actions: list[str], *paths: list[str | int]) -> Change:
 
 _CHANGES = [
     Change(_FULL, {}, _NOTHING),
-    _replaces("cloud", "terraform_data.later.id"),
+    # Which region is its cloud's is not known either.
+    Change(_FULL, {"cloud": "terraform_data.later.id"}, _REPLACED, [["cloud"], ["region"]]),
     _replaces("script", '"#!/bin/sh\\n"'),
     _replaces("arguments", '["a"]'),
     Change(_FULL, {"arguments": "[]"}, _IN_PLACE),
