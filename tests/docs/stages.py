@@ -254,9 +254,9 @@ def _with_token(reader: Reader) -> None:
 
 
 def _settings(reader: Reader) -> None:
-    scratch = '[clouds.scratch]\nkind = "local"\nfolder = "/tmp/lab"\n'
-    rest = '\n[defaults]\ncloud = "scratch"\n\n[profiles.big]\nspot = 0\n'
-    reader.file("sojourn.toml", scratch + rest)
+    lab = '[clouds.lab]\nkind = "k8s"\nnamespace = "training"\n'
+    rest = '\n[defaults]\ncloud = "lab"\n\n[profiles.big]\nspot = 0\n'
+    reader.file("sojourn.toml", lab + rest)
 
 
 STAGES: dict[str, Callable[[Reader], None]] = {

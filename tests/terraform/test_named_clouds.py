@@ -6,7 +6,7 @@ import json
 
 from tests.terraform.project import Project
 
-_SETTINGS = '[clouds.lab]\nkind = "local"\nfolder = "lab"\n'
+_SETTINGS = '[clouds.lab]\nkind = "local"\nfolder = "{}"\n'
 _MAIN = """\
 resource "iterative_task" "one" {
   cloud  = "lab"
@@ -17,8 +17,11 @@ resource "iterative_task" "one" {
 
 
 def test_a_task_on_a_named_cloud_comes_and_goes(project: Project) -> None:
-    settings = project.folder / "sojourn.toml"
-    settings.write_text(_SETTINGS)
+    project.environment["XDG_CONFIG_HOME"] = str(project.folder / "config")
+    settings = project.folder / "config" / "sojourn" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    text = _SETTINGS.format(project.folder / "lab")
+    settings.write_text(text)
     project.write(_MAIN)
     project.init()
     project.run("apply", "-auto-approve", "-no-color")
@@ -31,6 +34,6 @@ def test_a_task_on_a_named_cloud_comes_and_goes(project: Project) -> None:
     settings.unlink()
     refused = project.run("plan", "-no-color", code=1).said
     assert "'lab', which is not known here" in refused or "unknown cloud 'lab'" in refused
-    settings.write_text(_SETTINGS)
+    settings.write_text(text)
     project.run("destroy", "-auto-approve", "-no-color")
     assert not (project.folder / "lab").exists()

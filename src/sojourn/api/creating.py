@@ -201,8 +201,12 @@ def _ignore(task: Task, gitignore: bool) -> IgnoreRules | None:
 
 
 def _own_folders(workdir: Path) -> set[str]:
-    """What Sojourn keeps below this folder, if it is a home: tasks, with their secrets."""
+    """What Sojourn keeps below this folder, if it is a home: tasks, with their secrets.
+
+    And what settings name: folders of tasks, and files with credentials.
+    """
     homes = (userfolders.data_home(), userfolders.cache_home(), userfolders.state_home())
-    roots = [os.path.realpath(home / "sojourn") for home in homes]
-    paths = {os.path.relpath(root, os.path.realpath(workdir)) for root in roots}
+    roots = [*(str(home / "sojourn") for home in homes), *clouds.own_paths()]
+    top = os.path.realpath(workdir)
+    paths = {os.path.relpath(os.path.realpath(root), top) for root in roots}
     return {path for path in paths if path != "." and not path.startswith("../") and path != ".."}

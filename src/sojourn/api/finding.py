@@ -79,8 +79,16 @@ def get(
     if not found:
         raise _missing(id, missed)
     _warn_of(ctx, missed)
-    meant = _only(id, [TaskId.parse(handle.id) for handle in found])
-    return next(handle for handle in found if handle.id == str(meant))
+    meant = _only(id, [*dict.fromkeys(TaskId.parse(handle.id) for handle in found)])
+    same = [handle for handle in found if handle.id == str(meant)]
+    # A name gives the same id on every cloud: the one that this computer created last is meant.
+    return next((handle for handle in same if handle.cloud == _cloud_of(meant)), same[0])
+
+
+def _cloud_of(id: TaskId) -> str:
+    """Where this computer created a task; empty if it did not."""
+    origin = engine.ledger.find(id)
+    return origin.cloud if origin else ""
 
 
 def _only(text: str, found: Sequence[TaskId]) -> TaskId:
@@ -162,7 +170,7 @@ def _with_id(ctx: Context, id: TaskId, missed: list[SojournError]) -> list[Handl
         there = engine.lifecycle.exists(ctx, cloud, id)
         return [Handle(cloud, id, ctx)] if there else []
 
-    return list(islice(each_cloud(found, missed), 1))
+    return list(islice(each_cloud(found, missed, first=_cloud_of(id)), 1))
 
 
 def _missing(id: str, missed: list[SojournError]) -> SojournError:
@@ -174,6 +182,12 @@ def _missing(id: str, missed: list[SojournError]) -> SojournError:
     others = clouds.not_set_up()
     if others:
         hint += f" Not searched (not set up on this computer): {', '.join(others)}."
+    for origin in filter(None, map(engine.ledger.find, engine.ledger.remembered())):
+        if _means(id, TaskId.parse(origin.id)) and not clouds.exists(origin.cloud):
+            hint += (
+                f" {origin.id} was created in {origin.folder} on the cloud {origin.cloud}, "
+                "which no settings name here."
+            )
     return NotFound(f"Task {id} not found", hint=hint)
 
 
@@ -257,9 +271,11 @@ def _task_of(ctx: Context, handle: Handle) -> Task | None:
         return None
 
 
-def each_cloud(ask: Callable[[Cloud], list[_T]], missed: list[SojournError]) -> Iterator[_T]:
+def each_cloud(
+    ask: Callable[[Cloud], list[_T]], missed: list[SojournError], *, first: str = ""
+) -> Iterator[_T]:
     """One that cannot be asked must not hide what is in the others."""
-    for cloud in clouds.set_up():
+    for cloud in clouds.set_up(first):
         try:
             yield from ask(cloud)
         except (AuthError, MissingDependency, Transient) as error:

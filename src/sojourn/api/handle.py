@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sojourn import engine
+from sojourn import clouds, engine
 from sojourn.core.clock import seconds_between
 from sojourn.core.context import Context
 from sojourn.core.errors import InvalidInput, SojournError
@@ -105,7 +105,10 @@ class Handle:
 
     def task(self) -> Task:
         """What was asked for, without the environment's values."""
-        return self._cloud.data(self._id).load(self._ctx)
+        task = self._cloud.data(self._id).load(self._ctx)
+        # Whoever created it may have named its cloud otherwise.
+        here = clouds.leads_to(task.cloud, self._cloud)
+        return task if here else replace(task, cloud=self.cloud)
 
     def status(self) -> Status:
         """Its state now."""
@@ -315,7 +318,8 @@ class Handle:
             seconds_between([r.started for r in reports], [r.ended for r in reports]),
             max((rank.attempt for rank in now.ranks), default=0),
             came[-1] if came else None,
-            any(report.lost for report in reports if report.outcome.final),
+            any(report.lost for report in reports if report.outcome.final)
+            or bool(kept and not reports and self.lost_some()),
         )
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from sojourn import __version__, clouds
+from sojourn.core.errors import InvalidInput
 from sojourn.core.finding import Finding
 from sojourn.core.installation import install_command
 
@@ -29,8 +30,7 @@ def checkup() -> Iterator[Finding]:
     yield _python()
     for library in _LIBRARIES:
         yield _library(library)
-    for cloud in clouds.names():
-        yield from _cloud(cloud)
+    yield from _clouds()
     for tool in ("terraform", "tofu", "git"):
         found = shutil.which(tool)
         yield Finding("ok" if found else "note", tool, found or "not found (optional)")
@@ -49,6 +49,16 @@ def _library(name: str) -> Finding:
         return Finding("ok", name, metadata.version(name))
     except metadata.PackageNotFoundError:
         return Finding("problem", name, "not installed; install Sojourn again")
+
+
+def _clouds() -> Iterator[Finding]:
+    try:
+        names = clouds.names()
+    except InvalidInput as error:
+        yield Finding("problem", "settings", str(error))
+        return
+    for name in names:
+        yield from _cloud(name)
 
 
 def _cloud(name: str) -> Iterator[Finding]:

@@ -76,6 +76,7 @@ class _CloudOption(click.Option):
 
 _DAY = "24h"
 _PROFILE = "profile"
+_OF_ALL = ("cloud", "tags")
 # As they stand in a help text: one that is not named here comes last.
 _ORDER = (
     *("name", "cloud", "workdir", "output", "exclude", "default_ignore", "environment"),
@@ -194,8 +195,18 @@ def tasks_from(ctx: click.Context, options: Mapping[str, Any], teller: Context) 
 
 
 def machine_fields(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a machine that options and defaults give, and what else options give."""
-    return defaults_for(MACHINE, options).beneath(fields_from(options))
+    """The fields of a machine that options and defaults give, and what else options give.
+
+    Defaults are for tasks: only those that say which machine it is are for others, too. No folder
+    or variable of theirs gets to a machine that carries out strangers' jobs.
+    """
+    chosen = defaults_for(MACHINE, options).by_name.items()
+    own = {name: each for name, each in chosen if _declared(name).of_machine or name in _OF_ALL}
+    return Defaults(own).beneath(fields_from(options))
+
+
+def _declared(name: str) -> Argument:
+    return (arguments_of(Task) | arguments_of(Storage))[name]
 
 
 def defaults_for(command: str, options: Mapping[str, Any], file: str = "") -> Defaults:

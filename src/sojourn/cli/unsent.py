@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sojourn.core.filters import DEFAULT_IGNORED, Filters
+from sojourn.settings import PROJECT
 
 if TYPE_CHECKING:
     from sojourn.cli.commandline import Typed
@@ -62,7 +63,7 @@ def _others(folder: str, script: Path) -> list[str]:
 
 def _is_of_use(item: os.DirEntry[str], script: os.stat_result, filters: Filters) -> bool:
     """Whether a script may need it: neither the script itself nor what is never uploaded."""
-    if item.name.startswith(".") or item.name in DEFAULT_IGNORED:
+    if item.name.startswith(".") or item.name in (*DEFAULT_IGNORED, PROJECT):
         return False
     try:
         there = item.stat()

@@ -18,6 +18,7 @@ from sojourn.clouds.kinds import KINDS, about_kind, kind_named, missing_modules,
 from sojourn.clouds.named import NamedCloud, named_clouds
 from sojourn.core.errors import InvalidInput, MissingDependency
 from sojourn.core.task import DEFAULT_REGION
+from sojourn.settings import ignored_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,14 +38,17 @@ __all__ = [
     "examine",
     "exists",
     "has_region",
+    "is_named",
     "is_set_up",
     "kind_of",
     "known",
+    "leads_to",
     "load",
     "mpi_operator",
     "named_clouds",
     "names",
     "not_set_up",
+    "own_paths",
     "placed",
     "plain",
     "region_of",
@@ -119,7 +123,10 @@ def _find(name: str) -> NamedCloud:
     near = difflib.get_close_matches(name, every, n=1)
     suggestion = f"; did you mean {near[0]!r}?" if near else ""
     available = ", ".join(sorted(every))
-    raise InvalidInput("cloud", f"unknown cloud {name!r} (available: {available}){suggestion}")
+    error = InvalidInput("cloud", f"unknown cloud {name!r} (available: {available}){suggestion}")
+    if ignored := ignored_file():
+        error.hint = f"{ignored} does not count: it belongs to another user."
+    raise error
 
 
 def region_of(name: str) -> str:
@@ -127,9 +134,33 @@ def region_of(name: str) -> str:
     return _find(name).settings.get(_SETTING, DEFAULT_REGION)
 
 
+def is_named(name: str) -> bool:
+    """Whether it is a name of the user's."""
+    return not kind_named(name) and name in named_clouds()
+
+
 def has_region(name: str) -> bool:
     """Whether there is a cloud of this name whose settings say in which region tasks are."""
     return name in (named := named_clouds()) and _SETTING in named[name].settings
+
+
+def own_paths() -> list[str]:
+    """The files and folders that settings of clouds name: no task's data."""
+    return [
+        each.settings[setting.name]
+        for each in named_clouds().values()
+        for setting in about_kind(each.kind).settings
+        if setting.path and setting.name in each.settings
+    ]
+
+
+def leads_to(name: str, cloud: Cloud) -> bool:
+    """Whether a cloud of this name has the same tasks."""
+    if known(name) == cloud.name:
+        return True
+    if not exists(name) or kind_of(name) != kind_of(cloud.name):
+        return False
+    return bool(address := load(name).address()) and address == cloud.address()
 
 
 def placed(task: Task) -> Task:
@@ -183,12 +214,13 @@ def any_of(mark: str = "") -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def set_up() -> Iterator[Cloud]:
+def set_up(first: str = "") -> Iterator[Cloud]:
     """The clouds that this computer has credentials for, as far as a glance can tell.
 
-    One that leads to the same tasks as another one before it is left out.
+    One that leads to the same tasks as another one before it is left out. `first`: the name of one
+    to begin with, if it is there.
     """
-    every = _every()
+    every = sorted(_every(), key=lambda each: each.name != first)
     seen: set[tuple[str, str]] = set()
     for each in every:
         if not _is_set_up(each):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sojourn.clouds.kinds import KINDS, about_kind, kind_named
-from sojourn.settings import documents
+from sojourn.settings import OWN, documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -90,6 +90,10 @@ def _near(word: str, known: Iterable[str]) -> str:
 
 
 def _text(document: Document, keys: tuple[str, ...], value: Any, setting: Setting) -> str:
+    if setting.path and document.project:  # which may run a program, as that of a kubeconfig does
+        raise document.problem(
+            keys, f"not for a project, whose file may be a stranger's; name the cloud in {OWN}"
+        )
     if not isinstance(value, str) or not value or not value.isprintable():
         raise document.problem(keys, f"must be a string, got {value!r}")
     if not setting.path:

@@ -46,6 +46,7 @@ __all__ = [
     "note_removed",
     "pulled_path",
     "remember",
+    "remembered",
     "save_log",
     "short",
     "this_user",
@@ -146,6 +147,11 @@ def _beside(path: Path) -> Path:
 def find(id: TaskId | str) -> Origin | None:
     """The entry of a task; None if this computer did not create it, or has forgotten."""
     return _read(_origin_path(id))
+
+
+def remembered() -> list[str]:
+    """The ids of all tasks that have an entry."""
+    return sorted(path.parent.name for path in _tasks().glob("*/origin.json"))
 
 
 def short(id: TaskId) -> str:

@@ -9,6 +9,6 @@ What does not belong here: what a setting means. Clouds and tasks know that.
 from __future__ import annotations
 
 from sojourn.settings.document import Document
-from sojourn.settings.files import documents, ignored_file, user_file
+from sojourn.settings.files import OWN, PROJECT, documents, ignored_file, user_file
 
-__all__ = ["Document", "documents", "ignored_file", "user_file"]
+__all__ = ["OWN", "PROJECT", "Document", "documents", "ignored_file", "user_file"]

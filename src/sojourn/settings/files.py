@@ -8,9 +8,10 @@ from pathlib import Path
 from sojourn.core.userfolders import config_home
 from sojourn.settings.document import Document, read_document
 
-__all__ = ["PROJECT", "documents", "ignored_file", "user_file"]
+__all__ = ["OWN", "PROJECT", "documents", "ignored_file", "user_file"]
 
 PROJECT = "sojourn.toml"
+OWN = "~/.config/sojourn/config.toml"  # for people
 _TABLES = ("clouds", "defaults", "profiles")
 
 
@@ -57,7 +58,13 @@ def _is_trusted(path: Path) -> bool:
         owners = {path.lstat().st_uid, path.stat().st_uid}
     except OSError:
         return True  # reading it says what is wrong
-    return os.getuid() == 0 or owners <= {os.getuid(), 0}
+    return owners <= {0, os.getuid(), _who_became_root()}
+
+
+def _who_became_root() -> int:
+    """The user that sudo was called by; if there is none, root itself."""
+    called = os.environ.get("SUDO_UID", "")
+    return int(called) if os.getuid() == 0 and called.isdecimal() else os.getuid()
 
 
 def _check_tables(document: Document) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sojourn.core.argument import PAIRS, PATH, Argument, arguments_of
 from sojourn.core.errors import InvalidInput, Problem
 from sojourn.core.task import Storage, Task
-from sojourn.settings import documents
+from sojourn.settings import OWN, documents
 from sojourn.taskfiles.decode import decode_fields
 from sojourn.taskfiles.reading import unknown
 
@@ -38,7 +38,12 @@ class Default:
     name: str
     value: Any
     table: tuple[str, ...]
-    origin: str
+    document: Document
+
+    @property
+    def origin(self) -> str:
+        """The file and line that it stands on."""
+        return self.document.origin((*self.table, self.name))
 
 
 def every_default(profile: str = "") -> list[Default]:
@@ -67,7 +72,7 @@ def merged(defaults: Iterable[Default]) -> dict[str, Default]:
         value = each.value
         if each.name == "environment" and below:
             value = {**below.value, **value}
-        found[each.name] = Default(each.name, value, each.table, each.origin)
+        found[each.name] = replace(each, value=value)
     return found
 
 
@@ -79,17 +84,14 @@ def _read(document: Document, table: tuple[str, ...]) -> list[Default]:
             problems.append(unknown(name, ARGUMENTS))
             del data[name]
         elif ARGUMENTS[name].secret:
-            data[name] = _without_secrets(name, data[name], problems)
+            data[name] = _without_secrets(document, name, data[name], problems)
     values = decode_fields(data, problems)
     if problems:
         raise InvalidInput.of([_located(document, table, each) for each in problems])
     for name, each in ARGUMENTS.items():
         if each.kind is PATH and values.get(name):
-            values[name] = _path(document, values[name])
-    return [
-        Default(name, value, table, document.origin((*table, name)))
-        for name, value in values.items()
-    ]
+            values[name] = _path(document, (*table, name), values[name])
+    return [Default(name, value, table, document) for name, value in values.items()]
 
 
 def _located(document: Document, table: tuple[str, ...], problem: Problem) -> Problem:
@@ -97,14 +99,25 @@ def _located(document: Document, table: tuple[str, ...], problem: Problem) -> Pr
     return Problem(f"{document.origin(keys)}: {'.'.join(keys)}", problem.message)
 
 
-def _path(document: Document, path: str) -> str:
-    """One of a project is the same from each of its folders."""
-    expanded = os.path.expanduser(path)
-    return os.path.normpath(document.path.parent / expanded) if document.project else expanded
+def _path(document: Document, keys: tuple[str, ...], path: str) -> str:
+    """One of a project is the same from each of its folders, and is one of them."""
+    if not document.project:
+        return os.path.expanduser(path)
+    top = os.path.realpath(document.path.parent)
+    found = os.path.normpath(os.path.join(top, path))
+    if os.path.commonpath((top, os.path.realpath(found))) != top:
+        raise document.problem(keys, f"must be inside the project, got {path!r}")
+    return found
 
 
-def _without_secrets(name: str, value: Any, problems: list[Problem]) -> Any:
-    """Settings name variables, or globs; what is in them comes from whoever runs the command."""
+def _without_secrets(document: Document, name: str, value: Any, problems: list[Problem]) -> Any:
+    """Settings name variables, or globs; what is in them comes from whoever runs the command.
+
+    Which of them travel is for the user to say, and not for a project that may be a stranger's.
+    """
+    if name == "environment" and document.project:
+        problems.append(Problem(name, f"not for a project; list your variables in {OWN}"))
+        return {}
     if ARGUMENTS[name].kind is not PAIRS or name != "environment":
         problems.append(Problem(name, "not supported in settings, which hold no secrets"))
         return {}

@@ -43,7 +43,7 @@ def is_runner(values: Mapping[str, Any]) -> bool:
 def _unless_runner(machine: int, runner: int) -> dict[str, Any]:
     return {
         "default": machine,
-        "default_in": lambda config: runner if is_runner(config) else machine,
+        "default_in": lambda config, prior: runner if is_runner(config) else machine,
     }
 
 

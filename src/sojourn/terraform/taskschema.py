@@ -65,14 +65,19 @@ def _mpi(given: Any) -> Any:
     return {**given, "slots": number} if slots is not None else given
 
 
-def _gang_by_mpi(config: Mapping[str, Any]) -> Any:
+def _gang_by_mpi(config: Mapping[str, Any], prior: Mapping[str, Any] | None) -> Any:
     mpi = config.get("mpi")
     return UNKNOWN if isinstance(mpi, Unknown) else mpi is not None
 
 
-def region_in(config: Mapping[str, Any]) -> Any:
-    """The region of a configuration that names none: that of its cloud, as settings name it."""
+def region_in(config: Mapping[str, Any], prior: Mapping[str, Any] | None) -> Any:
+    """The region of a configuration that names none: that of its cloud, as settings name it.
+
+    What is there stays where it is if the settings change.
+    """
     cloud = config.get("cloud")
+    if prior and cloud and cloud == prior.get("cloud") and clouds.is_named(cloud):
+        return prior["region"]
     if isinstance(cloud, Unknown):
         return UNKNOWN
     # An unknown cloud is refused elsewhere.

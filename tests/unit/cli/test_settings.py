@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from sojourn.cli.taskoptions import machine_fields
 from tests.unit.cli.shell import Shell
 
-_SETTINGS = """\
+_USER = """\
 [clouds.lab]
 kind = "local"
-folder = "lab"
+folder = "{home}/lab"
 
+[defaults]
+environment = ["COLOUR"]
+"""
+_SETTINGS = """\
 [defaults]
 cloud = "lab"
 workdir = "work"
 output = "out"
-environment = ["COLOUR"]
 spot = 5
 
 [profiles.big]
@@ -32,12 +38,16 @@ resource "iterative_task" "one" {
 
 
 @pytest.fixture
-def lab(shell: Shell) -> Shell:
+def lab(shell: Shell) -> Iterator[Shell]:
+    config = shell.home / ".config" / "sojourn" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(_USER.format(home=shell.home))
     shell.file("sojourn.toml", _SETTINGS)
     shell.file("work/data", "")
     shell.file("task.sh", _SCRIPT)
     shell.environment["COLOUR"] = "red"
-    return shell
+    yield shell
+    config.unlink()
 
 
 def _planned(shell: Shell, *args: str) -> dict[str, object]:
@@ -51,7 +61,7 @@ def test_a_run_has_the_defaults_of_its_project(lab: Shell) -> None:
     told = (lab.cwd / "work" / "out" / "told").read_text()
     assert sorted(told.split()) == ["COLOUR=red", "SHAPE=round", "TPI_MACHINE=xl"]
     assert lab.tasks() == []
-    assert not (lab.cwd / "lab").exists()
+    assert not (lab.home / "lab").exists()
 
 
 def test_options_are_stronger_than_defaults(lab: Shell) -> None:
@@ -115,18 +125,14 @@ def test_config_shows_each_value_with_its_line(lab: Shell) -> None:
         *("profiles.big.machine", "profiles.big.timeout"),
     ]
     by_name = {row["name"]: row for row in rows}
-    assert by_name["defaults.spot"]["origin"] == "sojourn.toml:10"
+    assert by_name["defaults.spot"]["origin"] == "sojourn.toml:5"
     assert by_name["defaults.spot"]["value"] == 5
     config = lab.home / ".config" / "sojourn" / "config.toml"
-    config.parent.mkdir(parents=True)
     config.write_text("[defaults]\nspot = 1\n")
-    try:
-        [mine, theirs] = [row for row in lab.rows("config") if row["name"] == "defaults.spot"]
-        assert mine["origin"] == "~/.config/sojourn/config.toml:2"
-        assert (mine["replaced_by"], theirs["replaced_by"]) == ("sojourn.toml:10", None)
-        assert "replaced by sojourn.toml:10" in lab.ok("config", "--profile", "big")
-    finally:
-        config.unlink()
+    [mine, theirs] = [row for row in lab.rows("config") if row["name"] == "defaults.spot"]
+    assert mine["origin"] == "~/.config/sojourn/config.toml:2"
+    assert (mine["replaced_by"], theirs["replaced_by"]) == ("sojourn.toml:5", None)
+    assert "replaced by sojourn.toml:5" in lab.ok("config", "--profile", "big")
 
 
 def test_config_tells_how_to_begin(shell: Shell) -> None:
@@ -144,3 +150,12 @@ def test_results_do_not_bring_settings(lab: Shell) -> None:
     assert (lab.cwd / "out").read_text() == "kept\n"
     assert "sojourn.toml" in said
     lab.ok("delete", "--all", "--yes", "--no-pull")
+
+
+def test_defaults_of_tasks_are_none_of_machines(lab: Shell) -> None:
+    """Jobs of strangers run on some of them."""
+    options: dict[str, object] = {"profile": "big", "workdir": None}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(lab.cwd)
+        patch.setenv("XDG_CONFIG_HOME", str(lab.home / ".config"))
+        assert machine_fields(options) == {"cloud": "lab", "spot": 5, "machine": "xl"}

@@ -15,6 +15,7 @@ _SOMEBODY = 4711
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("SUDO_UID", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "project" / "deep").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "project" / "deep")
@@ -53,21 +54,22 @@ def test_an_unknown_table_is_refused(home: Path) -> None:
 def test_a_file_of_another_user_is_ignored(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = _write(home / "project" / "sojourn.toml")
     os.chown(file, _SOMEBODY, _SOMEBODY)
+    assert documents() == []  # not even root trusts it
+    assert ignored_file() == file
+    monkeypatch.setenv("SUDO_UID", str(_SOMEBODY))
+    assert [each.path for each in documents()] == [file]
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     assert documents() == []
-    assert ignored_file() == file
     monkeypatch.setattr(os, "getuid", lambda: _SOMEBODY)
     assert [each.path for each in documents()] == [file]
     assert ignored_file() is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a link away")
-def test_a_link_of_another_user_is_ignored(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_of_another_user_is_ignored(home: Path) -> None:
     link = home / "project" / "sojourn.toml"
     link.symlink_to(_write(home / "mine.toml"))
     os.lchown(link, _SOMEBODY, _SOMEBODY)
-    monkeypatch.setattr(os, "getuid", lambda: 1000)
-    os.chown(home / "mine.toml", 1000, 1000)
     assert documents() == []
 
 

@@ -51,7 +51,7 @@ def test_the_strongest_value_counts(project: Path) -> None:
 
 
 def test_variables_add_up(project: Path) -> None:
-    _says(project, '[defaults]\nenvironment = ["A"]\n[profiles.p]\nenvironment = {B = ""}\n')
+    _says(project, "", '[defaults]\nenvironment = ["A"]\n[profiles.p]\nenvironment = {B = ""}\n')
     assert _values("p")["environment"][0] == {"A": "", "B": ""}
 
 
@@ -78,9 +78,11 @@ def test_a_workdir_of_a_project_is_the_same_everywhere(
         ("[defaults]\ntags = {a = 1}", "sojourn.toml:2: defaults.tags.a: must be a string"),
         ("[defaults]\nmpi = {slot = 1}", "sojourn.toml:2: defaults.mpi.slot: unknown field"),
         (
-            "[defaults]\nenvironment = {KEY = 'secret'}",
-            "sojourn.toml:2: defaults.environment.KEY: must be empty, to copy the variable",
+            "[defaults]\nenvironment = ['AWS_*']",
+            "sojourn.toml:2: defaults.environment: not for a project; list your variables in ~/.co",
         ),
+        ("[defaults]\nworkdir = '..'", "sojourn.toml:2: defaults.workdir: must be inside the proj"),
+        ("[defaults]\nworkdir = '/'", "sojourn.toml:2: defaults.workdir: must be inside the proje"),
         (
             "[defaults]\ncontainer_opts = {key = 'secret'}",
             "sojourn.toml:2: defaults.container_opts: not supported in settings",
@@ -99,6 +101,21 @@ def test_what_cannot_be_a_default_is_refused_with_its_line(
     assert "'secret'" not in str(caught.value)
 
 
+def test_a_workdir_of_a_project_is_none_outside_by_a_link(project: Path) -> None:
+    (project / "link").symlink_to(project.parent)
+    _says(project, '[defaults]\nworkdir = "link"\n')
+    with pytest.raises(InvalidInput, match="must be inside the project"):
+        every_default()
+
+
+def test_values_of_variables_are_refused(project: Path) -> None:
+    _says(project, "", "[defaults]\nenvironment = {KEY = 'secret'}\n")
+    with pytest.raises(InvalidInput) as caught:
+        every_default()
+    assert "config.toml:2: defaults.environment.KEY: must be empty, to copy" in str(caught.value)
+    assert "'secret'" not in str(caught.value)
+
+
 def test_an_unknown_profile_is_refused(project: Path) -> None:
     _says(project, "[profiles.a]\n[profiles.b]\n")
     with pytest.raises(InvalidInput, match=r"unknown profile 'c' \(available: a, b\)"):
@@ -112,10 +129,10 @@ def test_all_arguments_but_what_a_task_is_can_have_one() -> None:
 
 def test_the_defaults_of_the_page_are_some(project: Path) -> None:
     page = next(s for s in sections("docs/settings.md") if s.heading == "Defaults and profiles")
-    _says(project, page.blocks[0].text)
+    _says(project, "", page.blocks[0].text)
     assert {name: value for name, (value, _) in _values("big").items()} == {
         "cloud": "team",
-        "workdir": str(project),
+        "workdir": ".",
         "output": "results",
         "environment": {"WANDB_*": ""},
         "machine": "xl+v100",

@@ -18,7 +18,7 @@ from sojourn.core.status import State
 from sojourn.core.task import Storage, Task
 from sojourn.terraform.plugin.plan import plan
 from sojourn.terraform.plugin.values import UNKNOWN, Object, Unknown, whole
-from sojourn.terraform.taskschema import TASK, storage_of, task_of
+from sojourn.terraform.taskschema import TASK, region_in, storage_of, task_of
 from sojourn.terraform.taskstate import completed, described
 
 _SCRIPT = "#!/bin/sh"
@@ -242,3 +242,19 @@ def test_an_imported_gang_needs_no_replacement() -> None:
 def test_the_description_of_the_state_names_all_of_them() -> None:
     [told] = [each.description for each in TASK.block.attributes if each.name == "state"]
     assert re.findall(r"`([\w-]+)`", told) == [str(each) for each in State]
+
+
+def test_what_is_there_stays_in_its_region_if_settings_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "sojourn").mkdir()
+    (tmp_path / "sojourn" / "config.toml").write_text(
+        '[clouds.team]\nkind = "aws"\nregion = "eu-north-1"\n'
+    )
+    there = {"cloud": "team", "region": "us-west"}
+    assert region_in({"cloud": "team"}, there) == "us-west"
+    assert region_in({"cloud": "team"}, None) == "eu-north-1"
+    assert region_in({"cloud": "aws"}, there) == "us-west"  # another cloud: the default
+    assert region_in({"cloud": "aws"}, {"cloud": "aws", "region": "x"}) == "us-west"
+    assert region_in({"cloud": UNKNOWN}, there) is UNKNOWN

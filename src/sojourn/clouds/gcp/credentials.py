@@ -136,6 +136,8 @@ def _translated(source: str) -> Iterator[None]:
         raise Transient(
             f"Google Cloud: {error}", hint="Check your network and try again."
         ) from error
+    except OSError as error:
+        raise AuthError(f"Could not read {source}: {error.strerror}", hint=_HINT) from error
     except exceptions.DefaultCredentialsError as error:
         text = str(error).splitlines()[0] if str(error) else "none found"
         raise AuthError(f"No usable Google Cloud credentials: {text}", hint=_HINT) from error

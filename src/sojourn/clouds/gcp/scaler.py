@@ -130,7 +130,7 @@ class GoogleScaler(VmScaler[GoogleContext], GoogleResource):
             return None
         alive = self._alive()
         wanted = self._size(group)
-        if not wanted and self._strays(alive):
+        if not wanted and self._strays([each for each in alive if each["status"] != "STOPPING"]):
             wanted = 1  # by a script, whoever wants none
         return Fleet(wanted, tuple(map(_machine, alive)))
 

@@ -46,7 +46,7 @@ class LocalCloud:
         self._machines_root = roots.machines
 
     def address(self) -> str:
-        return str(self._data_root)
+        return os.path.realpath(self._data_root)
 
     def check_form(self, task: Task) -> None:
         size = task.machine.partition("+")[0]

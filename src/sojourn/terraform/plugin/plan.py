@@ -56,7 +56,7 @@ def _value(attribute: Attribute, prior: Object | None, proposed: Any, config: Ob
     if config.get(attribute.name) is not None:
         return proposed
     if attribute.default_in is not None:
-        return attribute.default_in(config)
+        return attribute.default_in(config, prior)
     if attribute.default is not None:
         return attribute.default
     if attribute.computed:

@@ -42,7 +42,7 @@ class Attribute:
     """One argument or exported value.
 
     `default`: taken if the configuration says nothing; `default_in`: the same, where it depends on
-    the rest of the configuration.
+    the rest of the configuration, and on what there is.
     `write_only`: is in no plan or state; only Terraform 1.11 and later can do that.
     `replace`: another value means another resource; `same` decides what another value is.
     `over`: of a computed value, whether what has it is at its end, and has to be replaced.
@@ -57,7 +57,7 @@ class Attribute:
     optional: bool = False
     computed: bool = False
     default: Any = None
-    default_in: Callable[[Mapping[str, Any]], Any] | None = None
+    default_in: Callable[[Mapping[str, Any], Mapping[str, Any] | None], Any] | None = None
     sensitive: bool = False
     write_only: bool = False
     replace: bool = False

@@ -56,7 +56,7 @@ def test_a_default_may_depend_on_the_rest() -> None:
     block = Block(
         (
             Attribute("kind", STRING, "", optional=True),
-            Attribute("size", STRING, "", default_in=lambda config: config["kind"] or "m"),
+            Attribute("size", STRING, "", default_in=lambda config, prior: config["kind"] or "m"),
         )
     )
     for kind, size in ((None, "m"), ("l", "l")):
