@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 from unittest import mock
 
+from sojourn import clouds
 from sojourn.clouds.vm.cleaning import Cleaner
 from sojourn.core.context import Context
 from sojourn.core.errors import NotFound
@@ -63,7 +64,7 @@ class Laptop:
 
     def task(self, **more: Any) -> Task:
         storage = Storage(workdir=self.workdir, output="output" if self.workdir else "")
-        return Task(SCRIPT, cloud=self.name, **{"storage": storage, **more})
+        return clouds.placed(Task(SCRIPT, cloud=self.name, **{"storage": storage, **more}))
 
     def create(self, ctx: Context | None = None, **more: Any) -> None:
         launch = creation.Launch(ID, self.task(**more), {"SECRET": "of the task"})
