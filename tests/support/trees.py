@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from sojourn.storage.manifest import safe_target
 
-__all__ = ["Dir", "File", "Link", "Tree", "read_tree", "rewrite_tree", "trees", "write_tree"]
+__all__ = [
+    "Dir",
+    "File",
+    "Link",
+    "Tree",
+    "files_below",
+    "read_tree",
+    "rewrite_tree",
+    "trees",
+    "write_tree",
+]
 
 _OLD = 1_500_000_000_000_000_000  # ns: long ago, so that times tell trees apart
 
@@ -169,3 +179,9 @@ def read_tree(root: Path, *, folder_times: bool = False) -> dict[str, Any]:
                     content = file.read()
                 found[key] = ("file", info.st_mode & 0o777, info.st_mtime_ns, content)
     return found
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files, while programs may remove folders among them."""
+    for top, _, names in os.walk(folder):
+        yield from (Path(top, name) for name in names)

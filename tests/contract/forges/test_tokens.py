@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sojourn.core.errors import AuthError
 from tests.contract.forges.bench import Bench
 from tests.simforge.github import SimGitHub
 from tests.simforge.server import SimForge, served
+from tests.support.trees import files_below
 
 _FINE_GRAINED = "github_pat_11secretOfTheOwner"  # a machine of its own would get it
 
@@ -39,11 +41,12 @@ def forge() -> Iterator[SimForge]:
 
 def kept_in(root: Path) -> list[Path]:
     """The files with the token."""
-    return [
-        path
-        for path in root.rglob("*")
-        if path.is_file() and _FINE_GRAINED.encode() in path.read_bytes()
-    ]
+    found = []
+    for path in files_below(root):
+        with suppress(FileNotFoundError):  # a moment ago
+            if path.is_file() and _FINE_GRAINED.encode() in path.read_bytes():
+                found.append(path)
+    return found
 
 
 def test_no_token_goes_where_jobs_are_the_agents_user(
@@ -118,7 +121,7 @@ def test_a_token_never_used_here_goes_only_where_the_user_says(
     bench: Bench, other: _Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claims, honest = bench.launch(repo=other.forge.repo, token=other.token), bench.launch()
-    for file in tmp_path.rglob("task.json"):
+    for file in [path for path in files_below(tmp_path) if path.name == "task.json"]:
         file.write_text(file.read_text().replace(other.forge.url, bench.forge.url))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another-computer"))
     for runner in (claims, honest):
@@ -139,7 +142,7 @@ def test_a_runner_that_claims_to_be_of_another_forge_gets_no_token(
     """Where jobs can write to the store, as on local, the task can say what they like."""
     runner = bench.launch(repo=other.forge.repo, token=other.token)
     monkeypatch.setenv("CML_TOKEN", other.token)
-    [file] = tmp_path.rglob("task.json")
+    [file] = (path for path in files_below(tmp_path) if path.name == "task.json")
     file.write_text(file.read_text().replace(other.forge.url, bench.forge.url))
     assert runners.get(runner.id).runner().repo == bench.forge.repo
     runner.remove()

@@ -19,6 +19,7 @@ from sojourn.core.errors import IntegrityError, SojournError, Transient
 from sojourn.core.status import State
 from tests.contract.forges.bench import Bench
 from tests.simforge.server import Call, Refusal
+from tests.support.trees import files_below
 from tests.support.waiting import until
 
 _LAUNCH = (sys.executable, "-m", "sojourn.cli", "runner", "launch")
@@ -205,7 +206,8 @@ def test_a_task_that_a_job_damaged_is_not_in_the_way_of_other_runners(
     damaged, other = (bench.launch(idle_timeout=1) for _ in range(2))
     for each in (damaged, other):
         bench.ended(each)
-    [file] = (path for path in tmp_path.rglob("task.json") if damaged.id in str(path))
+    found = [path for path in files_below(tmp_path) if path.name == "task.json"]
+    [file] = (path for path in found if damaged.id in str(path))
     file.write_text(damage)
     assert [each.id for each, _, _ in runners.list(on_event=bench.hear)] == [other.id]
     assert any(f"Could not tell what {damaged.id} is" in each for each in bench.told)
