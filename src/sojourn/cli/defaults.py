@@ -62,7 +62,7 @@ class Defaults:
         values = {name: each.value for name, each in self.by_name.items() if name not in said}
         region = self.by_name.get("region")
         cloud = given.get("cloud") or values.get("cloud")
-        if region and cloud and region.table == ("defaults",) and clouds.has_region(cloud):
+        if region and cloud and not region.profile and clouds.has_region(cloud):
             values.pop("region", None)  # the cloud's own is meant more closely
         return values
 

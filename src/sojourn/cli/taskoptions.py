@@ -219,7 +219,7 @@ def defaults_for(command: str, options: Mapping[str, Any], file: str = "") -> De
 
     chosen = every_default(profile)
     if is_shared(Path(file)):  # it means the same for everybody, unless a profile is asked for
-        chosen = [each for each in chosen if profile in each.table]
+        chosen = [each for each in chosen if each.profile]
     return Defaults({n: each for n, each in merged(chosen).items() if command in ARGUMENTS[n].of})
 
 

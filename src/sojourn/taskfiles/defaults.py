@@ -41,6 +41,11 @@ class Default:
     document: Document
 
     @property
+    def profile(self) -> str:
+        """The profile that it belongs to; empty: it is for all tasks."""
+        return self.table[1] if self.table[:1] == _PROFILES else ""
+
+    @property
     def origin(self) -> str:
         """The file and line that it stands on."""
         return self.document.origin((*self.table, self.name))

@@ -85,6 +85,9 @@ def test_a_main_tf_has_no_defaults_unless_a_profile_is_asked_for(lab: Shell) -> 
     assert "Ignoring" not in said
     _, said = lab.rows_and_notes("run", "--dry-run", "--profile", "big", "main.tf")
     assert "Ignoring machine:" in said
+    lab.file("sojourn.toml", f"{_SETTINGS}[profiles.defaults]\nmachine = 's'\n")
+    _, said = lab.rows_and_notes("run", "--dry-run", "--profile", "defaults", "main.tf")
+    assert "Ignoring machine:" in said  # and no spot, which is in [defaults]
 
 
 def test_a_task_on_a_named_cloud_is_found_by_all_verbs(lab: Shell) -> None:

@@ -80,7 +80,7 @@ def _defaults(profile: str) -> Iterator[_Setting]:
 
     for chosen in [profile] if profile else ["", *defaults.profiles()]:
         every = defaults.every_default(chosen)
-        shown = every if profile or not chosen else [each for each in every if chosen in each.table]
+        shown = every if profile or not chosen else [each for each in every if each.profile]
         for place, each in enumerate(shown):
             yield _Setting(
                 ".".join((*each.table, each.name)),
